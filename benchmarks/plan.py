@@ -15,6 +15,7 @@ import argparse
 import json
 import math
 import os
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -224,6 +225,8 @@ def really(name: str, rounds: int, path: str, wall_clock: bool) -> None:
 
     rt = engine.runtime()
     alone = config.NUM_THREADS == 1 and not wall_clock
+    clock = time.process_time if alone else time.perf_counter
+    waited = _waiting(clock)
     engine.flush()
     rt.comm.counters.reset()
     result = PROGRAMS[name]()
@@ -234,18 +237,35 @@ def really(name: str, rounds: int, path: str, wall_clock: bool) -> None:
     seconds = []
     for _ in range(1 + rounds):
         rt.comm.barrier()
-        wall, processor = time.perf_counter(), time.process_time()
+        waited[0], begin = 0.0, clock()
         result = PROGRAMS[name]()
         engine.flush()
-        # One thread: what it takes of its core, and not what other programs do there.
-        seconds.append(time.process_time() - processor if alone else time.perf_counter() - wall)
+        # One thread: what it takes of its core, and neither what other programs do there nor what it does as it waits.
+        taken = clock() - begin
+        seconds.append((taken - waited[0] if alone else taken, waited[0]))
         del result
-    found = rt.comm.allgather((counted, min(seconds[1:])))
+    found = rt.comm.allgather((counted, *min(seconds[1:])))
     if rt.rank == 0:
         Path(path).write_text(json.dumps(found), encoding="utf-8")
 
 
-def run_job(name: str, ranks: int, given: argparse.Namespace) -> list[tuple[dict[str, int], float]]:
+def _waiting(clock: Callable[[], float]) -> list[float]:
+    """Seconds that this rank has waited for others since they were set to 0."""
+    waited = [0.0]
+    if "numpy_dist.comm.mpi" in sys.modules:
+        wait = sys.modules["numpy_dist.comm.mpi"]._Wait
+        until = wait.until
+
+        def timed(self: Any, done: Callable[[], bool]) -> None:
+            begin = clock()
+            until(self, done)
+            waited[0] += clock() - begin
+
+        wait.until = timed
+    return waited
+
+
+def run_job(name: str, ranks: int, given: argparse.Namespace) -> list[tuple[dict[str, int], float, float]]:
     """What the ranks of a real job say."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "found.json")
@@ -258,9 +278,10 @@ def run_job(name: str, ranks: int, given: argparse.Namespace) -> list[tuple[dict
         return json.loads(Path(path).read_text(encoding="utf-8"))
 
 
-def _notes(job: JobPlan, predicted: Prediction, parts: bool) -> list[str]:
+def _notes(job: JobPlan, predicted: Prediction, parts: bool, waited: float) -> list[str]:
     """What else is to be said of a plan: its parts, what is in no prediction, and how it has ended."""
     shown = [f"{part} {each * 1e3:.2f}" for part, each in predicted.parts.parts() if each]
+    shown += [f"(really waited {waited * 1e3:.2f})"] if waited else []
     notes = [", ".join(shown)] if parts and shown else []
     missing = dict.fromkeys(name for rank in job.ranks for name in rank.not_modelled)
     notes += [f"not modelled: {', '.join(missing)}"] if missing else []
@@ -272,9 +293,8 @@ def main() -> int:
     parser.add_argument("--machine", help="a machine file, made by numpy-dist plan --measure (default: measure)")
     parser.add_argument("--rounds", type=int, default=3, help="of the timed program (default %(default)s)")
     parser.add_argument("--ranks", type=lambda text: [int(word) for word in text.split(",")], default=RANKS)
-    wall = "time by the clock, where nothing else runs: else processor time of one thread, waiting for ranks included"
+    wall = "time by the clock, where nothing else runs: else processor time of one thread, without waiting for ranks"
     parser.add_argument("--wall", action="store_true", help=wall)
-    parser.add_argument("--shared", action="store_true", help="two ranks share what was measured: it is of all cores")
     parser.add_argument("--hosts", default="", help="two, as of numpy-dist run: ranks are divided among them")
     parser.add_argument("--only", help="some of the programs (default: all)")
     parser.add_argument("--parts", action="store_true", help="show of what each prediction is the sum")
@@ -290,13 +310,14 @@ def main() -> int:
     from numpy_dist.scaling.simulation import plan_job, small_run
 
     machine = load_speeds(given.machine) if given.machine else measure(given.hosts)
-    machine = replace(machine, ranks_per_machine=max(given.ranks) if given.shared else 1)
+    if given.hosts:  # which are this machine, twice
+        machine = replace(machine, cores=max(1, machine.cores // 2))
     print(f"kernels {machine.kernel_bandwidth / 1e9:.1f} GB/s, latency {machine.latency * 1e6:.1f} us, messages "
           f"{machine.network_bandwidth / 1e9:.1f} GB/s, a statement {machine.statement_seconds * 1e6:.0f} us")
     form = "{:<8} {:>5}  {:>12} {:>12} {:>8} {:>10} {:>11}  {:>10} {:>10} {:>6}"
     print(form.format("program", "ranks", "peak, bytes", "really", "messages", "bytes", "collectives", "predicted",
                       "really", "ratio"))
-    alike, cores, alone = True, len(os.sched_getaffinity(0)), os.environ.get("NUMPY_DIST_NUM_THREADS") == "1"
+    alike, alone = True, os.environ.get("NUMPY_DIST_NUM_THREADS") == "1" and not given.wall
     ratios: dict[int, list[float]] = {ranks: [] for ranks in given.ranks}
     for name in given.only.split(",") if given.only else PROGRAMS:
         program = PROGRAMS[name]
@@ -306,13 +327,13 @@ def main() -> int:
             planned_for = {"values": values, "memory": place.rank_memory(ranks), "nodes": place.nodes(ranks)}
             job, found = plan_job(program, ranks, **planned_for), run_job(name, ranks, given)
             planned = [{word: getattr(rank, word) for word in COUNTS} for rank in job.ranks]
-            same = [word for word in COUNTS if [p[word] for p in planned] == [f[word] for f, _ in found]]
+            same = [word for word in COUNTS if [p[word] for p in planned] == [each[0][word] for each in found]]
             alike = alike and same == list(COUNTS)
-            # What was measured is one core's where a rank has one thread: more ranks than cores take turns.
-            turns = -(-ranks // cores) if alone and given.wall else 1
-            speeds = replace(machine, ranks_per_machine=turns) if turns > 1 else machine
-            predicted, seconds = predict(job, speeds), max(time for _, time in found)
+            predicted, seconds, waited = predict(job, place), *max((taken, wait) for _, taken, wait in found)
             prediction = predicted.seconds
+            if alone:  # neither waiting nor the turns of others
+                parts, turns = predicted.parts, place.turns(ranks)[1]
+                prediction = (predicted.seconds - parts.latency - parts.bandwidth - parts.turns) / turns
             told = [f"{planned[0][word]:,}" + ("" if word in same else f" (really {found[0][0][word]:,})")
                     for word in COUNTS[1:]]
             times = f"{prediction * 1e3:.2f} ms", f"{seconds * 1e3:.2f} ms"
@@ -320,11 +341,14 @@ def main() -> int:
             ratios[ranks].append(seconds / prediction if prediction else math.inf)
             peaks = f"{planned[0]['peak']:,}", f"{found[0][0]['peak']:,}"
             print(form.format(name, ranks, *peaks, *told, *times, ratio), flush=True)
-            for note in _notes(job, predicted, given.parts):
+            for note in _notes(job, predicted, given.parts, waited):
                 print(f"          {note}", flush=True)
     for ranks, found in ratios.items():
         near = sum(1 / FACTOR <= ratio <= FACTOR for ratio in found)
-        print(f"On {ranks} ranks {near} of {len(found)} take as long as predicted, within a factor of {FACTOR}.")
+        cores = f" on {machine.cores} cores" if ranks > machine.cores else ""
+        middle = statistics.median(found)
+        print(f"On {ranks} ranks{cores} {near} of {len(found)} take as long as predicted, within a factor of {FACTOR}; "
+              f"the middle one {middle:.2f} times that.")
     print("Counts of rank 0; " + ("those of all ranks are as planned." if alike else "NOT all ranks do as planned."))
     return 0 if alike else 1
 

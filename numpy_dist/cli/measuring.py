@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import platform
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from math import log2
 from statistics import median
@@ -26,7 +28,10 @@ if TYPE_CHECKING:
 
 PATIENCE = 300.0  # seconds for the child, which compiles its kernels where they are not on disk
 SECONDS, ROUNDS = 0.3, 5  # for each thing that is measured, and how often at least
-SIDE = 1024  # of the matrices that are multiplied
+SIDES = (16, 64, 128, 256, 512, 1024)  # the least ones of the matrices that are multiplied
+ROWS = 4096  # the most that they have
+BURST, BURSTS = 10, 200  # steps of two ranks that are timed together, and how often
+MOST_COPIES = 16  # processes that measure at the same time
 STEPS = 200  # of the statements whose arrays are small
 SIZES = [1 << shift for shift in range(18, 29, 2)]  # bytes that a loop reads and writes: 256 KiB to 256 MiB
 KEYS, SAMPLES, WAVES = 1 << 18, 1 << 20, 512  # that are sorted; random numbers; along each axis of a transform
@@ -62,11 +67,12 @@ OPERATIONS: dict[str, tuple[Callable[[Any], Any], int, str]] = {
 
 
 def measure(hosts: str = "") -> MachineSpeeds:
-    """The speeds of this machine: children measure, one after the other, for half a minute.
+    """The speeds of this machine: children measure, for half a minute or a whole one.
 
-    A copy and element-wise loops on all threads of one process, in memory and in caches, operations, a matrix product,
-    a sort, a transform, random numbers, small statements, and messages between two ranks, by the communicator of every
-    job.
+    A copy and element-wise loops on all threads of one process, in memory and in caches, operations, matrix products,
+    a sort, a transform, random numbers, small statements. Where that process has a part of the cores only, as many of
+    them as there is room for measure the same again at the same time. Then two ranks: messages, by the communicator of
+    every job, and what Python takes for them.
 
     Parameters
     ----------
@@ -80,15 +86,36 @@ def measure(hosts: str = "") -> MachineSpeeds:
     """
     settings = {"NUMPY_DIST_COMPILE": "first", "NUMPY_DIST_COMPILE_AFTER": "0"}
     module = ["-m", "numpy_dist.cli.measuring"]
-    found: dict[str, Any] = {}
     where = ["--hosts", hosts] if hosts else []
-    for command in (module, ["-m", "numpy_dist", "run", "-n", "2", *where, "--", *module]):
+
+    def told(command: Sequence[str]) -> dict[str, Any]:
         answer = ask(command, PATIENCE, **settings)
         if answer.problem is not None:
             raise LauncherError(f"this machine could not be measured: {answer.problem}")
-        found |= json.loads(answer.lines[-1])
+        return json.loads(answer.lines[-1])  # type: ignore[no-any-return]
+
+    found = told(module)
+    copies = min(found["cores"] // found["threads"], MOST_COPIES)
+    if copies > 1:  # ranks that have a part of the cores each meet in caches and memory
+        with ThreadPoolExecutor(copies) as children:
+            found["busy"] = _middle(list(children.map(told, [module] * copies)))
+    found |= told(["-m", "numpy_dist", "run", "-n", "2", *where, "--", *module])
     memory = float(Limits().room().total)
     return speeds_of(found | {"name": platform.node() or "this machine", "memory": memory}, "what was measured")
+
+
+def _middle(found: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Of what several processes have measured at the same time the medians."""
+    made: dict[str, Any] = {}
+    for name in found[0].keys() - {"cores", "threads"}:
+        values = [each[name] for each in found]
+        if isinstance(values[0], dict):
+            made[name] = {key: median([value[key] for value in values]) for key in values[0]}
+        elif isinstance(values[0], list):
+            made[name] = [[place[0][0], median([speed for _, speed in place])] for place in zip(*values, strict=True)]
+        else:
+            made[name] = median(values)
+    return made
 
 
 class SpeedMeter:
@@ -230,18 +257,97 @@ class SpeedMeter:
 
 
 def _pair(comm: Communicator) -> dict[str, float]:
-    """What two ranks measure together: messages, and a small collective, without its latency. Collective."""
-    latency = _undisturbed(round_trips(comm, SHORT, 200)) / 2
-    seconds = []
-    for _ in range(200):
-        begin = time.perf_counter()
-        comm.allgather((1.0, ()))
-        seconds.append(time.perf_counter() - begin)
-    return {
-        "latency": latency,
+    """What two ranks measure together: messages, and what they take beside their latency. Collective."""
+    found = {
+        "latency": _undisturbed(round_trips(comm, SHORT, 200)) / 2,
         "network_bandwidth": LONG / (_undisturbed(round_trips(comm, LONG, 20)) / 2),
-        "collective_seconds": max(_undisturbed(seconds) - latency, 1e-9),
     }
+    meter = PairMeter(comm, found["latency"])
+    found |= meter.python()
+    if not comm.nodes and hasattr(os, "sched_setaffinity"):
+        found["switch_seconds"] = meter.switch()
+    return found
+
+
+class PairMeter:
+    """Times of two ranks by the clock, since they wait for each other; of bursts, one that nothing has disturbed.
+
+    Each is of arrays that are too small to matter, with what it is about, less the same without it.
+
+    Parameters
+    ----------
+    comm : Communicator
+    latency : float
+    """
+
+    def __init__(self, comm: Communicator, latency: float) -> None:
+        import numpy_dist
+
+        self.comm, self.latency = comm, latency
+        self._numbers, self._square = numpy_dist.ones((64, 64)), numpy_dist.ones((64, 64))
+
+    def halo(self) -> None:
+        """A loop that reads what the other rank has."""
+        x = self._square
+        x[1:-1, 1:-1] = 0.25 * (x[:-2, 1:-1] + x[2:, 1:-1] + x[1:-1, :-2] + x[1:-1, 2:])
+
+    def inside(self) -> None:
+        """A loop that reads as much of its own."""
+        x = self._square
+        x[1:-1, 1:-1] = 0.25 * (x[1:-1, 1:-1] + x[1:-1, 1:-1] + x[1:-1, :-2] + x[1:-1, 2:])
+
+    def burst(self, step: Callable[[], object]) -> float:
+        """Seconds of a step."""
+        import numpy_dist
+
+        seconds = []
+        for _ in range(2 + BURSTS):
+            self.comm.barrier()
+            begin = time.perf_counter()
+            for _ in range(BURST):
+                step()
+            numpy_dist.wait(self._square)
+            seconds.append((time.perf_counter() - begin) / BURST)
+        return max(self.comm.allgather(_undisturbed(seconds[2:])))
+
+    def python(self) -> dict[str, float]:
+        """Of an exchange, of a collective, and of functions that communicate."""
+        import numpy_dist
+        from numpy_dist.settings import config
+
+        x, own = self._numbers, np.ones((64, 64))
+        single = numpy_dist.ones(64)
+        exchange = self.burst(self.halo) - self.burst(self.inside)
+        # The same reduction without the other rank: every rank has a whole copy of so small an array.
+        with config(MIN_SHARD_BYTES=1 << 20):
+            whole = numpy_dist.asarray(own)
+            alone = self.burst(lambda: float(whole.sum()))
+            product, ordered = self.burst(lambda: whole @ whole), self.burst(lambda: np.sort(whole, axis=None))
+        collective = self.burst(lambda: float(x.sum())) - alone
+        counters, spread = self.comm.counters, []
+        for step, plain in ((lambda: x @ x, product), (lambda: np.sort(single), ordered)):
+            step()
+            before = counters.messages, counters.collectives
+            step()
+            messages, collectives = (counters.messages - before[0], counters.collectives - before[1])
+            messages = max(self.comm.allgather(messages))
+            spread.append(self.burst(step) - plain - messages * exchange - collectives * collective)
+        return {
+            "exchange_seconds": max(exchange - self.latency, 1e-9),
+            "collective_seconds": max(collective - self.latency, 1e-9),
+            "spread_seconds": max(sum(spread) / len(spread), 1e-9),
+        }
+
+    def switch(self) -> float:
+        """What an exchange takes on one core more than both ranks take for it on two."""
+        apart = self.burst(self.halo)
+        allowed = os.sched_getaffinity(0)
+        try:
+            os.sched_setaffinity(0, {min(self.comm.bcast(sorted(allowed)))})
+            together = self.burst(self.halo)
+        finally:
+            os.sched_setaffinity(0, allowed)
+        return max(together - 2 * apart, 1e-9)
 
 
 def _undisturbed(seconds: Sequence[float]) -> float:
@@ -251,8 +357,11 @@ def _undisturbed(seconds: Sequence[float]) -> float:
 
 def main() -> None:
     """Print what was measured, as JSON: alone what one process can, and of two ranks their messages."""
+    from numpy_dist.settings import config
+
     comm = get_communicator()
-    found = _alone() if comm.size == 1 else _pair(comm)
+    with config(MIN_SHARD_BYTES=0, AT_ONCE=0):
+        found = _alone() if comm.size == 1 else _pair(comm)
     if comm.rank == 0:
         print(json.dumps(found))
 
@@ -273,17 +382,25 @@ def _functions() -> dict[str, tuple[float, Callable[[], object]]]:
     }
 
 
+def _product(side: int) -> tuple[float, Callable[[], object]]:
+    """Operations of a product of matrices, the least side of which this is, and a call of it."""
+    import numpy_dist
+
+    rows = max(side, min(ROWS, (1 << 22) // side))
+    left, right = numpy_dist.ones((rows, side)), np.ones((side, side))
+    return 2.0 * rows * side * side, lambda: left @ right
+
+
 def _alone() -> dict[str, object]:
     import numpy_dist
     from numpy_dist.backends.compiled.threads_count import thread_count
     from numpy_dist.settings import config
 
-    threads = thread_count(config.NUM_THREADS)
+    threads, cores = thread_count(config.NUM_THREADS), thread_count(0, environment={})
     meter = SpeedMeter(threads)
     source, target = np.ones(LENGTH), np.ones(LENGTH)
     cuts = [slice(LENGTH * part // threads, LENGTH * (part + 1) // threads) for part in range(threads)]
     copies = [partial(np.copyto, target[cut], source[cut]) for cut in cuts]
-    left = np.ones((SIDE, SIDE))
     generator = numpy_dist.random.default_rng(1)
     with config(MIN_SHARD_BYTES=0, AT_ONCE=0):
         keys = numpy_dist.asarray(np.random.default_rng(1).random(KEYS))
@@ -297,11 +414,15 @@ def _alone() -> dict[str, object]:
         # First: what is freed later stays with the process, and new arrays then take no new pages.
         functions = {name: rate(amount, work) for name, (amount, work) in _functions().items()}
         bandwidths = meter.bandwidths()
+        products = [(float(side), rate(*_product(side))) for side in SIDES]
         return {
             "copy_bandwidth": 2 * source.nbytes / meter.typical(lambda: run_together(copies)),
             "kernel_bandwidth": bandwidths[-1][1],
             "bandwidths": bandwidths,
-            "flops": 2 * SIDE**3 / meter.typical(lambda: left @ left),
+            "product_rates": products,
+            "flops": products[-1][1],
+            "cores": cores,
+            "threads": min(threads, cores),
             **meter.python(),
             "function_seconds": function,
             "sort_rate": rate(KEYS * log2(KEYS), lambda: np.sort(keys)),

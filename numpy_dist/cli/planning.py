@@ -130,11 +130,11 @@ def _measured(path: str, hosts: str) -> MachineSpeeds:
 def _told(found: object) -> str:
     """A number of a machine, or several."""
     if isinstance(found, float):
-        return f"{found:.4g}"
+        return f"{found:.3g}"
     if isinstance(found, dict):
-        return ", ".join(f"{name} {rate:.3g}" for name, rate in found.items())
+        return ", ".join(f"{name} {_told(rate)}" for name, rate in found.items())
     if isinstance(found, tuple):
-        return ", ".join(f"{nbytes:.2g} B: {speed:.3g}" for nbytes, speed in found)
+        return ", ".join(f"{place:.2g}: {speed:.3g}" for place, speed in found)
     return str(found)
 
 

@@ -42,12 +42,15 @@ class FunctionWork(NamedTuple):
         Of products and of decompositions of tall matrices, floating-point operations; of functions along rows, how many
         there are; of arrays that are made of their indices, elements; of a sort, comparisons, as ``n log2 n``; of a
         transform, operations, as ``5 n log2 n``; of random numbers, how many; of a copy, bytes.
+    side : int
+        Of products, the least side of this rank's part of the matrices.
     """
 
     name: str
     nbytes: int
     kind: str = ""
     amount: int = 0
+    side: int = 0
 
 
 @dataclass
@@ -64,12 +67,16 @@ class LineCounts:
         Bytes that they read and write, each cell once a loop.
     functions, function_bytes : int
         Functions that are no loops, and this rank's part of the bytes of their arguments.
+    spread_functions : int
+        Those of them that send messages or join collectives.
     flops : int
         This rank's part of the floating-point operations of matrix products.
     messages, bytes : int
         Messages to other ranks, and bytes sent in them and contributed to collectives.
     received_messages, received_bytes : int
         Messages from other ranks.
+    exchanges : int
+        How often messages are sent and received together, and waited for.
     collectives, collective_bytes : int
         Collective operations, and the bytes that this rank contributes to them.
     gathers, gathered_bytes : int
@@ -85,11 +92,13 @@ class LineCounts:
     loop_bytes: int = 0
     functions: int = 0
     function_bytes: int = 0
+    spread_functions: int = 0
     flops: int = 0
     messages: int = 0
     bytes: int = 0
     received_messages: int = 0
     received_bytes: int = 0
+    exchanges: int = 0
     collectives: int = 0
     collective_bytes: int = 0
     gathers: int = 0

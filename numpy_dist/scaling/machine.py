@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import os
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
 from math import log
 from typing import Any
 
@@ -38,6 +38,9 @@ class MachineSpeeds:
         Bytes of a machine. The engine executes sooner, and refuses gathers, where memory is short.
     ranks_per_machine : int
         How many ranks share these cores, where the job has as many.
+    cores, threads : int
+        Cores of the machine, and how many of them the process had that was measured. Speeds "on all cores" are those on
+        its cores: where ranks have fewer threads than there are cores, as many of them run at a time as fit.
     sort_rate, transform_flops, random_rate : float
         Of a sort on all cores, comparisons in a second, counted as ``n log2 n``; of Fourier transforms, operations,
         counted as ``5 n log2 n``; random numbers.
@@ -50,8 +53,14 @@ class MachineSpeeds:
         Elements in a second of arrays that are made of their indices, as `linspace` does.
     row_rate : float
         Rows in a second of functions along short rows that are no loops, as `argmin`.
-    collective_seconds : float
-        Seconds of Python for a collective, beside its latency.
+    collective_seconds, exchange_seconds : float
+        Seconds of Python for a collective, and for messages that are sent and received together, beside their latency:
+        packing, comparing what the ranks do, looking whether they are there.
+    spread_seconds : float
+        Seconds of Python for a call of a function that is no loop, beyond `function_seconds`, where it sends messages.
+    switch_seconds : float
+        Seconds that a core takes for an exchange or a round of a collective more than its ranks do, where they take
+        turns: it goes from one to the other.
     loop_seconds, value_seconds, function_seconds : float
         Seconds of Python for a loop in one box, beside its statements; for a number that goes to Python; for a call of
         a function that is no loop, whatever its size.
@@ -62,6 +71,12 @@ class MachineSpeeds:
     operation_rates : dict of str to float
         By NumPy's names, results of 8 bytes in a second, on all cores, where nothing but the operation counts.
         Operations that are not in it take no time beside what they read and write.
+    product_rates : sequence of (float, float)
+        The least side of the matrices of a product, ascending, and floating-point operations in a second. Between them
+        it is interpolated; where there are none, it is `flops`.
+    busy : dict of str to object
+        By name, those of these speeds that are others where all cores of the machine run ranks: they share caches,
+        memory, and maybe the units that compute.
     """
 
     name: str = "default"
@@ -73,6 +88,8 @@ class MachineSpeeds:
     statement_seconds: float = 10e-6
     memory: float = 256e9
     ranks_per_machine: int = 1
+    cores: int = 64
+    threads: int = 64
     sort_rate: float = 2e9
     transform_flops: float = 20e9
     random_rate: float = 2e9
@@ -81,22 +98,34 @@ class MachineSpeeds:
     making_rate: float = 4e9
     row_rate: float = 2e9
     collective_seconds: float = 50e-6
+    exchange_seconds: float = 50e-6
+    spread_seconds: float = 150e-6
+    switch_seconds: float = 10e-6
     loop_seconds: float = 5e-6
     value_seconds: float = 50e-6
     function_seconds: float = 100e-6
     bandwidths: Sequence[tuple[float, float]] = ()
     operation_rates: Mapping[str, float] = field(default_factory=dict)
+    product_rates: Sequence[tuple[float, float]] = ()
+    busy: Mapping[str, Any] = field(default_factory=dict)
 
     def bandwidth(self, nbytes: float) -> float:
         """Bytes in a second of loops on all cores that read and write so many together."""
         curve = self.bandwidths
-        if not curve or nbytes >= curve[-1][0]:
-            return self.kernel_bandwidth if not curve or nbytes > curve[-1][0] else curve[-1][1]
-        position = bisect_left(curve, (nbytes, 0.0))
-        if position == 0:
-            return curve[0][1]
-        (low, slow), (high, fast) = curve[position - 1], curve[position]
-        return slow * (fast / slow) ** (log(nbytes / low) / log(high / low))
+        return self.kernel_bandwidth if not curve or nbytes > curve[-1][0] else _between(curve, nbytes)
+
+    def product_flops(self, side: float) -> float:
+        """Operations in a second of products of matrices whose least side is this one; 0: it is not known."""
+        return _between(self.product_rates, side) if self.product_rates and side else self.flops
+
+    def of_job(self, size: int) -> MachineSpeeds:
+        """The speeds that a rank has in a job of this size: those of busy machines where it is not alone on its own."""
+        return replace(self, **self.busy, busy={}) if self.busy and self.share(size) > 1 else self
+
+    def turns(self, size: int) -> tuple[float, float]:
+        """For how many processes in turn a core works: those of ranks, and those with all threads of ranks."""
+        sharing = self.share(size)
+        return max(1.0, sharing / self.cores), max(1.0, sharing * self.threads / self.cores)
 
     def share(self, size: int) -> int:
         """How many ranks of a job of this size share a machine."""
@@ -164,8 +193,8 @@ def speeds_of(found: dict[str, Any], source: str) -> MachineSpeeds:
                 raise ValueError(f"{source}: {name} is {value!r}, and must be {_WANTED[name]}") from None
         elif name != "name" and not _is_speed(value):
             raise ValueError(f"{source}: {name} is {value!r}, and must be a number above 0")
-    if "ranks_per_machine" in found:
-        found["ranks_per_machine"] = int(found["ranks_per_machine"])
+    for name in _WHOLE & found.keys():
+        found[name] = int(found[name])
     return MachineSpeeds(**found)
 
 
@@ -180,14 +209,38 @@ def _curve(value: Any) -> tuple[tuple[float, float], ...]:
     return found
 
 
+def _between(curve: Sequence[tuple[float, float]], place: float) -> float:
+    """The speed at a place of a curve, straight between two of its points where both are logarithms."""
+    position = bisect_left(curve, (place, 0.0))
+    if position in (0, len(curve)):
+        return curve[min(position, len(curve) - 1)][1]
+    (low, slow), (high, fast) = curve[position - 1], curve[position]
+    return slow * (fast / slow) ** (log(place / low) / log(high / low))
+
+
 def _rates(value: Any) -> dict[str, float]:
     if not all(isinstance(name, str) and _is_speed(rate) for name, rate in value.items()):
         raise ValueError
     return dict(value)
 
 
-_READERS = {"bandwidths": _curve, "operation_rates": _rates}
+def _busy(value: Any) -> dict[str, Any]:
+    if {"busy", "name", *_WHOLE} & value.keys():
+        raise ValueError
+    speeds_of(dict(value), "busy")
+    return {name: _READERS.get(name, float)(speed) for name, speed in value.items()}
+
+
+_WHOLE = {"ranks_per_machine", "cores", "threads"}
+_READERS: dict[str, Callable[[Any], Any]] = {
+    "bandwidths": _curve,
+    "product_rates": _curve,
+    "operation_rates": _rates,
+    "busy": _busy,
+}
 _WANTED = {
     "bandwidths": "pairs of bytes and bytes a second, ascending",
+    "product_rates": "pairs of sides and operations a second, ascending",
     "operation_rates": "numbers above 0 by names of operations",
+    "busy": "speeds by their names",
 }

@@ -6,8 +6,8 @@ import linecache
 import math
 import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -198,6 +198,7 @@ class PlanObserver:
         sent, received = (sum(array.nbytes for _, array, _ in messages) for messages in (sends, receives))
         counts = self.counts(self._line_of_messages())
         counts.add(messages=len(sends), bytes=sent, received_messages=len(receives), received_bytes=received)
+        counts.add(exchanges=1)
         self.largest_exchange = max(self.largest_exchange, sent + received)
         return pending
 
@@ -284,7 +285,21 @@ class PlanObserver:
         counts = self.counts(line)
         counts.add(functions=1, function_bytes=work.nbytes, flops=flops)
         counts.work[work] += 1
-        return nullcontext()
+        return nullcontext() if size == 1 else self._spread(counts)
+
+    @contextmanager
+    def _spread(self, counts: LineCounts) -> Iterator[None]:
+        """Count a function that communicates; of those that call others only the inner ones."""
+        totals, before = self._runtime.comm.counters, self._spreads
+        communicated = totals.messages + totals.collectives
+        try:
+            yield
+        finally:
+            if self._spreads == before and totals.messages + totals.collectives > communicated:
+                counts.add(spread_functions=1)
+                self._spreads += 1
+
+    _spreads = 0
 
 
 def operations_of(statements: Sequence[Statement], rank: int) -> tuple[tuple[str, int], ...]:
@@ -364,7 +379,9 @@ def function_work(
     shapes = [array.shape for array in given] if shapes is None else shapes
     if flops := product_flops(name, shapes):
         kind = "product" if min(len(shape) for shape in shapes[:2]) > 1 else "vector product"
-        return FunctionWork(name, nbytes, kind, flops // size)
+        left, right = shapes[:2]
+        side = min(*left[-2:-1], left[-1], *right[-1:], math.prod(left[:-1]) // size or 1) if kind == "product" else 0
+        return FunctionWork(name, nbytes, kind, flops // size, side)
     if not given or not given[0].ndim:
         return FunctionWork(name, nbytes)
     shape, elements = given[0].shape, given[0].size // size

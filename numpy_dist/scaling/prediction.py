@@ -31,7 +31,10 @@ class PredictedSeconds:
     bandwidth : float
         Bytes on the network.
     interpreter : float
-        Statements are recorded and scheduled, functions called, collectives joined, and numbers handed to Python.
+        Statements are recorded and scheduled, functions called, messages packed and waited for, collectives joined, and
+        numbers handed to Python.
+    turns : float
+        Cores go from one rank to another, where there are fewer of them than ranks.
     """
 
     memory: float = 0.0
@@ -41,6 +44,7 @@ class PredictedSeconds:
     latency: float = 0.0
     bandwidth: float = 0.0
     interpreter: float = 0.0
+    turns: float = 0.0
 
     @property
     def total(self) -> float:
@@ -99,29 +103,37 @@ def predict_counts(counts: LineCounts, size: int, machine: MachineSpeeds, held: 
     -----
     Of messages in both directions the larger direction counts. A collective has ``ceil(log2(size))`` rounds, and brings
     each rank what all others contribute, at least a slot of each; of a gather it brings the whole array besides what
-    its messages do, which are counted anyhow. Ranks on one machine share its memory and cores, and not the network.
-    A loop takes as long as its memory or its operations do, whichever is more. Loops and functions that are counted,
-    but not one by one in `work`, are taken for large ones.
+    its messages do, which are counted anyhow. Ranks on one machine share its memory and cores, and not the network:
+    each takes as long as all that take turns with it. A loop takes as long as its memory or its operations do,
+    whichever is more. Loops and functions that are counted, but not one by one in `work`, are taken for large ones.
     """
-    sharing = machine.share(size)
-    work = _work_seconds(counts, sharing, machine, held)
+    machine = machine.of_job(size)
+    alone, threaded = machine.turns(size)
+    work = _work_seconds(counts, threaded, machine, held)
     messages = max(counts.messages, counts.received_messages)
     contributed = counts.collective_bytes
     sent = counts.bytes - contributed
     slots = counts.collectives * SLOT_BYTES
     collected = max(contributed, slots) * (size - 1) if size > 1 else 0
+    interpreter = (
+        max(counts.loops, counts.parts) * machine.loop_seconds
+        + counts.functions * machine.function_seconds
+        + counts.values * machine.value_seconds
+        + counts.exchanges * machine.exchange_seconds
+        + counts.spread_functions * machine.spread_seconds
+        + counts.collectives * machine.collective_seconds * (size > 1)
+    )
+    waits = counts.exchanges + counts.collectives * rounds(size)
     return PredictedSeconds(
         **work,
         latency=machine.latency * (messages + counts.collectives * rounds(size)),
         bandwidth=(max(sent, counts.received_bytes) + collected) / machine.network_bandwidth,
-        interpreter=max(counts.loops, counts.parts) * machine.loop_seconds
-        + counts.functions * machine.function_seconds
-        + counts.values * machine.value_seconds
-        + counts.collectives * machine.collective_seconds * (size > 1),
+        interpreter=alone * interpreter,
+        turns=(alone - 1.0) * waits * machine.switch_seconds,
     )
 
 
-def _work_seconds(counts: LineCounts, sharing: int, machine: MachineSpeeds, held: int) -> dict[str, float]:
+def _work_seconds(counts: LineCounts, sharing: float, machine: MachineSpeeds, held: int) -> dict[str, float]:
     """Seconds of loops and functions, by what takes them."""
     found = dict.fromkeys(("memory", "operations", "arithmetic", "functions"), 0.0)
     loop_bytes, function_bytes, flops = counts.loop_bytes, counts.function_bytes, counts.flops
@@ -134,7 +146,7 @@ def _work_seconds(counts: LineCounts, sharing: int, machine: MachineSpeeds, held
             found["memory" if memory >= operations else "operations"] += count * max(memory, operations)
         else:
             part, rate = {
-                "product": ("arithmetic", machine.flops),
+                "product": ("arithmetic", machine.product_flops(work.side) if work.kind == "product" else 0.0),
                 "vector product": ("arithmetic", machine.flops),
                 "tall": ("functions", machine.factor_flops),
                 "rows": ("functions", machine.row_rate),
@@ -163,7 +175,8 @@ def _work_seconds(counts: LineCounts, sharing: int, machine: MachineSpeeds, held
 def predict_rank(rank: RankPlan, size: int, machine: MachineSpeeds) -> PredictedSeconds:
     """Seconds of a rank."""
     found = predict_counts(rank.totals, size, machine, rank.peak)
-    return replace(found, interpreter=found.interpreter + rank.statements * machine.statement_seconds)
+    statements = rank.statements * machine.of_job(size).statement_seconds * machine.turns(size)[0]
+    return replace(found, interpreter=found.interpreter + statements)
 
 
 _LIMITS = {
@@ -174,6 +187,7 @@ _LIMITS = {
     "latency": "network latency",
     "bandwidth": "network bandwidth",
     "interpreter": "the interpreter, which records statements: the arrays are small for so many ranks",
+    "turns": "ranks that take turns on too few cores",
 }
 
 

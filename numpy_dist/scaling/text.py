@@ -20,6 +20,7 @@ _PARTS = {
     "latency": "network latency",
     "bandwidth": "network bandwidth",
     "interpreter": "interpreter",
+    "turns": "turns of ranks",
 }
 
 
@@ -140,6 +141,8 @@ def _time_lines(job: JobPlan, machine: MachineSpeeds, prediction: Prediction) ->
     where = ", ".join(f"{_PARTS[name]} {seconds / prediction.seconds:.0%}" for name, seconds in parts)
     slowest = f"{seconds_text(prediction.seconds)} on rank {prediction.rank}, the slowest"
     lines = [f"predicted  {slowest}: {where or 'nothing that is counted'}"]
+    if (sharing := machine.share(job.size)) > machine.cores:
+        lines.append(f"           {sharing:,} ranks on {machine.cores:,} cores, which they use in turn")
     rank = next(rank for rank in job.ranks if rank.rank == prediction.rank)
     costs = {line: predict_counts(counts, job.size, machine, rank.peak) for line, counts in rank.lines.items()}
     ordered = sorted(costs.items(), key=lambda pair: -pair[1].total)[:MOST_HELD]
@@ -194,7 +197,14 @@ def _ending_lines(job: JobPlan) -> list[str]:
     others = sum(rank.ending != first.ending for rank in ended)
     who = f"{'each rank' if len(ended) == len(job.ranks) else f'{len(ended)} of the ranks'}, before the script's end"
     lines = [f"ended      {who}: {first.ending.splitlines()[0]}" + (f" (rank {first.rank})" if others else "")]
-    lines.append("           What stands above was done until then. The script had values that nobody has computed")
+    if first.ending.partition(": ")[2].startswith("WritesNothing"):
+        place = first.ending.partition(" (")[0]
+        lines.append(
+            "           What stands above was done until then. For a plan of the rest, make the script leave out "
+            f"what it writes at {place}: by an argument of its own, say"
+        )
+    else:
+        lines.append("           What stands above was done until then. The script had values that nobody has computed")
     return lines
 
 
