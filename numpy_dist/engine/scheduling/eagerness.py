@@ -82,7 +82,6 @@ class Eagerness:
         self._poor = 0  # executions in a row that were not worth it
         self._patience = PATIENCE
         self.saved = 0.0
-        keep_freed_memory()
 
     def executing(self, statements: Sequence[Statement], nbytes: int) -> None:
         """Take note that somebody asks for a value, for which statements are executed.

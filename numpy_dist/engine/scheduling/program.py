@@ -19,7 +19,7 @@ from numpy_dist.engine.events.sites import LATEST, search, site_of
 from numpy_dist.engine.memory.budget import share_of_memory
 from numpy_dist.engine.memory.storage import Storage
 from numpy_dist.engine.scheduling.deferred import Deferred
-from numpy_dist.engine.scheduling.eagerness import Eagerness, lower_limit
+from numpy_dist.engine.scheduling.eagerness import Eagerness, keep_freed_memory, lower_limit
 from numpy_dist.engine.scheduling.execution import Execution, RecordedExecution
 from numpy_dist.engine.scheduling.lost import cannot_run, propagate, reason
 from numpy_dist.engine.scheduling.periods import LARGE, LARGE_ON_DEVICE, Periods
@@ -97,6 +97,8 @@ class Program:
         self._many = runtime.size > 1
         self._missed = 0  # how often small work could not be done at once
         eager = runtime.size == 1 and runtime.backend.memory.on_host and runtime.computes
+        if runtime.computes:
+            keep_freed_memory()
         self.eagerness = Eagerness(getattr(runtime.backend, "threads", 1)) if eager else None
         if self._many:
             lower_limit()  # simulated ranks, in a process that was alone: it decides what they send
