@@ -269,7 +269,7 @@ def run_job(name: str, ranks: int, given: argparse.Namespace) -> list[tuple[dict
     """What the ranks of a real job say."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "found.json")
-        arguments = [__file__, "--run", name, path, "--rounds", str(given.rounds), *["--wall"] * given.wall]
+        arguments = [sys.argv[0], "--run", name, path, "--rounds", str(given.rounds), *["--wall"] * given.wall]
         where = ["--hosts", given.hosts] if given.hosts and ranks > 1 else []
         command = [sys.executable, "-m", "numpy_dist", "run", "-n", str(ranks), *where, *arguments]
         # As the plan has it: nothing small is done at once by NumPy, and loops have their kernels from the start.

@@ -30,7 +30,9 @@ PATIENCE = 300.0  # seconds for the child, which compiles its kernels where they
 SECONDS, ROUNDS = 0.3, 5  # for each thing that is measured, and how often at least
 SIDES = (16, 64, 128, 256, 512, 1024)  # the least ones of the matrices that are multiplied
 ROWS = 4096  # the most that they have
-BURST, BURSTS = 10, 200  # steps of two ranks that are timed together, and how often
+BURST, BURSTS = 2, 300  # steps of two ranks that are timed together, and how often
+PLATE = 512  # cells along each side of the plate that two ranks share: inside and edges are loops of their own
+SWEPT = 1 << 22  # bytes that are copied before each step: what Python needs is then as far away as in large programs
 MOST_COPIES = 16  # processes that measure at the same time
 STEPS = 200  # of the statements whose arrays are small
 SIZES = [1 << shift for shift in range(18, 29, 2)]  # bytes that a loop reads and writes: 256 KiB to 256 MiB
@@ -100,6 +102,8 @@ def measure(hosts: str = "") -> MachineSpeeds:
         with ThreadPoolExecutor(copies) as children:
             found["busy"] = _middle(list(children.map(told, [module] * copies)))
     found |= told(["-m", "numpy_dist", "run", "-n", "2", *where, "--", *module])
+    python = found["exchange_seconds"] - found.pop("loops_of_exchange") * found["loop_seconds"]
+    found["exchange_seconds"] = max(python, 1e-9)
     memory = float(Limits().room().total)
     return speeds_of(found | {"name": platform.node() or "this machine", "memory": memory}, "what was measured")
 
@@ -258,11 +262,14 @@ class SpeedMeter:
 
 def _pair(comm: Communicator) -> dict[str, float]:
     """What two ranks measure together: messages, and what they take beside their latency. Collective."""
+    from numpy_dist.backends.compiled.threads_count import thread_count
+    from numpy_dist.settings import config
+
     found = {
         "latency": _undisturbed(round_trips(comm, SHORT, 200)) / 2,
         "network_bandwidth": LONG / (_undisturbed(round_trips(comm, LONG, 20)) / 2),
     }
-    meter = PairMeter(comm, found["latency"])
+    meter = PairMeter(comm, found["latency"], thread_count(config.NUM_THREADS))
     found |= meter.python()
     if not comm.nodes and hasattr(os, "sched_setaffinity"):
         found["switch_seconds"] = meter.switch()
@@ -270,21 +277,28 @@ def _pair(comm: Communicator) -> dict[str, float]:
 
 
 class PairMeter:
-    """Times of two ranks by the clock, since they wait for each other; of bursts, one that nothing has disturbed.
+    """Times of two ranks; of bursts of steps, one of the shortest.
 
-    Each is of arrays that are too small to matter, with what it is about, less the same without it.
+    With one thread it is processor time, as of one process: it has in it what they do as they wait for each other, and
+    not what other programs do on their cores.
+
+    Each is of something with what it is about, less the same without it: a plate for exchanges, whose edges are loops
+    of their own, as those of users' arrays are, and arrays that are too small to matter for the others.
 
     Parameters
     ----------
     comm : Communicator
     latency : float
+    threads : int
+        Of each rank.
     """
 
-    def __init__(self, comm: Communicator, latency: float) -> None:
+    def __init__(self, comm: Communicator, latency: float, threads: int) -> None:
         import numpy_dist
 
         self.comm, self.latency = comm, latency
-        self._numbers, self._square = numpy_dist.ones((64, 64)), numpy_dist.ones((64, 64))
+        self.clock = time.process_time if threads == 1 else time.perf_counter
+        self._numbers, self._square = numpy_dist.ones((64, 64)), numpy_dist.ones((PLATE, PLATE))
 
     def halo(self) -> None:
         """A loop that reads what the other rank has."""
@@ -296,18 +310,20 @@ class PairMeter:
         x = self._square
         x[1:-1, 1:-1] = 0.25 * (x[1:-1, 1:-1] + x[1:-1, 1:-1] + x[1:-1, :-2] + x[1:-1, 2:])
 
-    def burst(self, step: Callable[[], object]) -> float:
-        """Seconds of a step."""
+    def burst(self, step: Callable[[], object], clock: Callable[[], float] | None = None) -> float:
+        """Seconds of a step, and of what comes before it."""
         import numpy_dist
 
-        seconds = []
+        clock = self.clock if clock is None else clock
+        seconds, source, target = [], np.zeros(SWEPT, np.uint8), np.ones(SWEPT, np.uint8)
         for _ in range(2 + BURSTS):
             self.comm.barrier()
-            begin = time.perf_counter()
+            begin = clock()
             for _ in range(BURST):
+                np.copyto(target, source)
                 step()
-            numpy_dist.wait(self._square)
-            seconds.append((time.perf_counter() - begin) / BURST)
+                numpy_dist.wait(self._square)
+            seconds.append((clock() - begin) / BURST)
         return max(self.comm.allgather(_undisturbed(seconds[2:])))
 
     def python(self) -> dict[str, float]:
@@ -318,6 +334,7 @@ class PairMeter:
         x, own = self._numbers, np.ones((64, 64))
         single = numpy_dist.ones(64)
         exchange = self.burst(self.halo) - self.burst(self.inside)
+        more = self._loops(self.halo) - self._loops(self.inside)
         # The same reduction without the other rank: every rank has a whole copy of so small an array.
         with config(MIN_SHARD_BYTES=1 << 20):
             whole = numpy_dist.asarray(own)
@@ -333,18 +350,30 @@ class PairMeter:
             messages = max(self.comm.allgather(messages))
             spread.append(self.burst(step) - plain - messages * exchange - collectives * collective)
         return {
-            "exchange_seconds": max(exchange - self.latency, 1e-9),
+            "exchange_seconds": exchange - self.latency,
+            "loops_of_exchange": more,
             "collective_seconds": max(collective - self.latency, 1e-9),
             "spread_seconds": max(sum(spread) / len(spread), 1e-9),
         }
 
+    def _loops(self, step: Callable[[], object]) -> int:
+        """Loops of a step, each in one box."""
+        import numpy_dist
+        from numpy_dist import engine
+
+        counts: dict[str, int] = getattr(engine.runtime().backend, "counts", {})
+        before = sum(counts.values())
+        step()
+        numpy_dist.wait(self._square)
+        return sum(counts.values()) - before
+
     def switch(self) -> float:
         """What an exchange takes on one core more than both ranks take for it on two."""
-        apart = self.burst(self.halo)
+        apart = self.burst(self.halo, time.perf_counter)
         allowed = os.sched_getaffinity(0)
         try:
             os.sched_setaffinity(0, {min(self.comm.bcast(sorted(allowed)))})
-            together = self.burst(self.halo)
+            together = self.burst(self.halo, time.perf_counter)
         finally:
             os.sched_setaffinity(0, allowed)
         return max(together - 2 * apart, 1e-9)

@@ -179,6 +179,28 @@ def test_the_memory_of_temporaries_is_kept_for_the_next_ones() -> None:
     assert platform.libc_ver()[0] != "glibc" or int(found.stdout) < 1000
 
 
+_MAKING = """
+import resource
+import numpy_dist
+from numpy_dist import engine
+
+for step in range(13):
+    if step == 3:
+        begin = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    x = numpy_dist.linspace(0.0, 1.0, 1_000_000)
+engine.flush()
+print(max(engine.runtime().comm.allgather(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - begin)))
+"""
+
+
+@pytest.mark.slow
+def test_ranks_of_a_job_keep_it_too(tmp_path) -> None:
+    (tmp_path / "making.py").write_text(_MAKING)
+    command = [sys.executable, "-m", "numpy_dist", "run", "-n", "2", str(tmp_path / "making.py")]
+    found = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert platform.libc_ver()[0] != "glibc" or int(found.stdout.split()[0]) < 4000  # it was 1,900 a step
+
+
 def test_settings_end_it() -> None:
     with config(MIN_SHARD_BYTES=1 << 18, AT_ONCE="auto"):
         a, b = (numpy_dist.asarray(np.ones(SHAPE)) for _ in range(2))

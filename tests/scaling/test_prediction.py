@@ -199,3 +199,70 @@ def test_loops_find_nothing_in_caches_that_the_arrays_of_a_rank_do_not_fit_in() 
     assert found == [2 * 100 / 800, 2 * 100 / 400, 2 * 100 / 50]
     rank = RankPlan(0, peak=1000, lines={LINE: counts}, texts={LINE: "y = x + 1"})
     assert predict(JobPlan(1, [rank]), machine).parts.memory == 2 * 100 / 400
+
+
+def test_exchanges_and_functions_that_communicate_take_python() -> None:
+    machine = replace(MACHINE, exchange_seconds=3.0, spread_seconds=5.0, collective_seconds=7.0)
+    counts = LineCounts(exchanges=2, spread_functions=1, collectives=4)
+    assert predict_counts(counts, 4, machine).interpreter == 2 * 3.0 + 5.0 + 4 * 7.0
+
+
+def test_ranks_that_outnumber_the_cores_take_turns() -> None:
+    machine = replace(MACHINE, cores=2, threads=1, ranks_per_machine=8, exchange_seconds=3.0, switch_seconds=0.5)
+    assert [machine.turns(size) for size in (1, 2, 4, 8, 16)] == [(n, n) for n in (1, 1, 2, 4, 4)]
+    assert replace(machine, threads=2).turns(4) == (2, 4), "each of them would have all cores"
+    counts = LineCounts(loop_bytes=100, exchanges=2, collectives=1)
+    two, four, eight = (predict_counts(counts, size, machine) for size in (2, 4, 8))
+    assert [each.memory for each in (two, four, eight)] == [2.0, 4.0, 8.0]
+    assert [each.interpreter for each in (two, four, eight)] == [6.0, 12.0, 24.0]
+    assert [each.turns for each in (two, four, eight)] == [0.0, (2 + 2) * 0.5, (2 + 3) * 0.5 * 3]
+    told = job_lines(JobPlan(4, [rank_of(0, 4, exchanges=2)]), machine)
+    assert any(line.strip() == "4 ranks on 2 cores, which they use in turn" for line in told)
+    assert not any("in turn" in line for line in job_lines(JobPlan(2, [rank_of(0, 4, exchanges=2)]), machine))
+
+
+def test_cores_that_all_work_are_slower() -> None:
+    machine = replace(MACHINE, busy={"kernel_bandwidth": 25.0, "statement_seconds": 1.0})
+    counts = LineCounts(loop_bytes=100)
+    assert [predict_counts(counts, 2, each).memory for each in (machine, replace(machine, ranks_per_machine=2))] == [
+        2,
+        8,
+    ]
+    found = predict(JobPlan(2, [rank_of(0, statements=8)]), replace(machine, ranks_per_machine=2, cores=2, threads=1))
+    assert found.parts.interpreter == 8.0
+
+
+def test_products_of_narrow_matrices_are_slower() -> None:
+    machine = replace(MACHINE, product_rates=((4.0, 5.0), (16.0, 20.0)))
+    assert [machine.product_flops(side) for side in (0, 1, 4, 8, 16, 99)] == [10, 5, 5, pytest.approx(10), 20, 20]
+    work = function_work("numpy.matmul", [np.empty((400, 4))], {}, 2, [(400, 4), (4, 7)])
+    assert (work.side, function_work("numpy.matmul", [np.empty((8, 8))], {}, 4, [(8, 8), (8, 8)]).side) == (4, 2)
+    counts = LineCounts(flops=work.amount, function_bytes=work.nbytes, work=Counter([work]))
+    assert predict_counts(counts, 2, machine).arithmetic == max(work.amount / 5, work.nbytes / 100)
+
+
+def test_busy_machines_in_files(tmp_path) -> None:
+    path = tmp_path / "machine.json"
+    whole = replace(MACHINE, **dict.fromkeys(NOTHING, 1.0), cores=2, threads=1, product_rates=((1.0, 9.0),))
+    whole = replace(whole, busy={"flops": 3.0, "bandwidths": ((1.0, 9.0), (2.0, 8.0)), "operation_rates": {"exp": 2.0}})
+    save_speeds(whole, path)
+    assert load_speeds(path) == whole
+    good = path.read_text()
+    for text, words in [
+        (good.replace('"flops": 3.0', '"flops": -3.0'), "busy is .*speeds by their names"),
+        (good.replace('"flops": 3.0', '"cores": 3'), "busy is .*speeds by their names"),
+        (good.replace('"cores": 2', '"cores": 0'), "cores is 0"),
+    ]:
+        path.write_text(text)
+        with pytest.raises(ValueError, match=words):
+            load_speeds(path)
+
+
+def test_a_script_that_writes_is_told_what_to_leave_out() -> None:
+    rank = rank_of(0, 1, loop_bytes=8)
+    rank.ending = "script.py:7 (np.save('a.npy', x)): WritesNothing: a.npy would be changed, and a plan writes no files"
+    lines = job_lines(JobPlan(1, [rank]), MACHINE)
+    assert "make the script leave out what it writes at script.py:7" in lines[-1]
+    assert not any("nobody" in line for line in lines)
+    rank.ending = "script.py:7 (1 / 0): ZeroDivisionError: division by zero"
+    assert "nobody has computed" in job_lines(JobPlan(1, [rank]), MACHINE)[-1]

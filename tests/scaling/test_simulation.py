@@ -262,3 +262,14 @@ def test_matrices_without_values_are_told() -> None:
         with pytest.raises(np.linalg.LinAlgError) as raised:
             numpy_dist.count_program(program, ranks=4)
     assert "Leave the call out" in raised.value.__notes__[0]
+
+
+def test_exchanges_and_functions_that_communicate_are_counted() -> None:
+    def ordered() -> Any:
+        return np.sort(numpy_dist.linspace(0.0, 1.0, 4000))
+
+    with config(MIN_SHARD_BYTES=0, AT_ONCE=0):
+        steps, two, alone = plan_rank(stencil, 1, 4), plan_rank(ordered, 0, 2), plan_rank(ordered, 0, 1)
+    assert (steps.totals.exchanges, steps.totals.spread_functions) == (3, 0)
+    assert (two.totals.spread_functions, alone.totals.spread_functions) == (1, 0)
+    assert two.totals.functions == alone.totals.functions > 1
