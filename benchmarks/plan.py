@@ -5,7 +5,7 @@ are. Times are predictions for this machine, which is measured first, and are on
 On a machine that does nothing else, with one thread a rank:
 
     export NUMPY_DIST_NUM_THREADS=1 OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
-    python benchmarks/plan.py --wall --parts --rounds 7
+    python benchmarks/plan.py --wall --parts --rounds 7          # five minutes
     python benchmarks/plan_hosts.py --wall --parts --rounds 7    # on two emulated hosts; as root
 """
 
