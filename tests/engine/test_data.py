@@ -129,3 +129,14 @@ def test_sums_into_a_target_are_formed_as_numpy_forms_them(source, target):
             np.add.reduce(numpy_dist.asarray(values), axis=1, out=out)
         found = out.gather() if shard else out
         np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+@pytest.mark.host_memory
+def test_parts_are_gathered_with_values_and_in_one_process_strides_of_numpys_copy():
+    x = numpy_dist.asarray(VALUES, split=0)
+    for take in (lambda a: a[:, 2:3, ::-1], lambda a: a.T[::2, 1:2], lambda a: a[::-2, 1:, 1], lambda a: a[2:5]):
+        gathered, copy = take(x).gather(), np.array(take(VALUES), order="K")
+        assert np.array_equal(gathered, copy)
+        assert gathered.flags.owndata and gathered.flags.writeable
+        if engine.runtime().size == 1:
+            assert gathered.strides == copy.strides

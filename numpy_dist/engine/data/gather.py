@@ -97,10 +97,15 @@ def _assemble_and_tell(rt: Runtime, storage: Storage, array: np.ndarray, roots: 
 def assemble(rt: Runtime, storage: Storage, array: np.ndarray, roots: Sequence[int]) -> np.ndarray | None:
     if array.size == 0:
         return np.empty(array.shape, array.dtype) if rt.rank in roots else None
-    view = view_of(storage.layout, storage.dtype.itemsize, array)
+    view, memory = None, storage.memory
     if rt.comm.checks is not None:
+        view = view_of(storage.layout, storage.dtype.itemsize, array)
         rt.comm.checks.reads(view, storage, "gather", "" if len(roots) > 1 else f"root {roots[0]}")
-    vmap = view.vmap
+    if rt.size == 1 and memory is not None and rt.computes and rt.backend.memory.on_host:
+        if storage.extent == storage.shape:  # all of it is here, without margins
+            own = np.ndarray(array.shape, array.dtype, memory, offset_of(array), array.strides)
+            return rt.pool.attempt(lambda: np.array(own, copy=True, order="K"))
+    vmap = (view or view_of(storage.layout, storage.dtype.itemsize, array)).vmap
     if vmap is None:
         region = tuple(range(n) for n in storage.shape)
     else:
