@@ -131,7 +131,7 @@ def _told(operation: Function, ufunc: np.ufunc, in_place: bool = False) -> Funct
     name = functools.partial(event_name, ufunc, in_place=in_place)
 
     def told(left: np.ndarray, right: np.ndarray | int) -> object:
-        return watch.watched(operation, name, left, right)
+        return watch.applied(operation, name, (left, right))
 
     return told
 
@@ -187,7 +187,13 @@ def _reflected(operation: Function, ufunc: np.ufunc) -> Operator:
             if made is not None:
                 return made
         elif type(other) in PLAIN:
-            return wrap(type(self), operation(other, self._array))
+            result, cls = operation(other, self._array), type(self)
+            if type(result) is not _ndarray:
+                return wrap(cls, result)
+            made = _new(cls)
+            made._array = result
+            made._storage = None
+            return made
         return _apply(ufunc, other, self, other)
 
     return reflected
