@@ -201,9 +201,14 @@ def can_open(x: Handle, used: bool = True) -> bool:
     """
     if x._window.readable:
         return False  # it is open, and will not do
-    if open_window(x, used) is not None:
-        return True
-    return runtime().size == 1 and runtime().program.has_lingered(limit) and open_window(x) is not None
+    rt = runtime()
+    if rt.size > 1:
+        return open_window(x, used) is not None
+    program = rt.program
+    storage: Any = x._storage
+    if storage.window is None and not program.is_settled(storage):  # as where most others are asked for in vain
+        return program.has_lingered(limit) and open_window(x) is not None
+    return open_window(x, used) is not None or (program.has_lingered(limit) and open_window(x) is not None)
 
 
 def come_near(x: object) -> bool:
