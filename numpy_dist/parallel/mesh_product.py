@@ -168,7 +168,8 @@ class MeshProduct:
 
     def _columns(self, owners: Sequence[int]) -> np.ndarray:
         """This rank's rows of the left operand, in the columns that belong to rows of some ranks."""
-        return np.concatenate([self._rows[:, slice(*self._right_bounds[owner])] for owner in owners], axis=1)
+        parts = [self._rows[:, slice(*self._right_bounds[owner])] for owner in owners]
+        return np.ascontiguousarray(np.concatenate(parts, axis=1))  # of columns in Fortran's order the like is made
 
     def _in_rows(self, block: np.ndarray) -> np.ndarray:
         """This rank's rows of the result, of the blocks of all mates."""

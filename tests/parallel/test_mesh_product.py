@@ -41,9 +41,11 @@ def test_products(mesh: tuple[int, int], shape: tuple[int, int, int], kind: str)
             def body(rows: list[tuple[int, int]] = rows, panels: list[tuple[int, int]] = panels) -> None:
                 comm = get_communicator()
                 mine, panel = left[slice(*rows[comm.rank])], right[slice(*panels[comm.rank])]
-                made = MeshProduct(mine, panel, rows, panels, Mesh(mesh), comm).result()
                 expected = (left @ right)[slice(*rows[comm.rank])]
-                assert made.dtype == expected.dtype and np.array_equal(made, expected)
+                for order in "CF":
+                    its, other = np.asarray(mine, order=order), np.asarray(panel, order=order)
+                    made = MeshProduct(its, other, rows, panels, Mesh(mesh), comm).result()
+                    assert made.dtype == expected.dtype and np.array_equal(made, expected)
 
             run_simulated(size, body)
 
