@@ -24,8 +24,9 @@ from numpy_dist.layout.layout import Cut, Layout
 from numpy_dist.layout.mesh import Mesh
 from numpy_dist.layout.regions import box_shape
 from numpy_dist.parallel.contraction import Contraction
-from numpy_dist.parallel.matmul import ring, ring_on_device
+from numpy_dist.parallel.matmul import multiply, ring, ring_on_device
 from numpy_dist.parallel.mesh_product import MeshProduct, best_mesh
+from numpy_dist.parallel.panels import HeldMatrix, panel_product, words_of_panels
 from numpy_dist.parallel.row_gram import row_gram
 
 if TYPE_CHECKING:
@@ -294,8 +295,7 @@ def _product(a: DistArray, b: DistArray, dtype: np.dtype, name: str) -> DistArra
     if dtype.kind == "m":
         result = np.reshape(_matrices_of_times(left, right, dtype, name), shape)
     else:
-        work = _work_dtype(dtype)
-        left, right = (_converted(_converted(x, dtype), work) for x in (left, right))
+        left, right = (_for_product(x, dtype) for x in (left, right))
         result = np.reshape(_matrices(left, right, dtype, name), shape)
     return engine.item(result) if not shape else result
 
@@ -303,6 +303,14 @@ def _product(a: DistArray, b: DistArray, dtype: np.dtype, name: str) -> DistArra
 def _work_dtype(dtype: np.dtype) -> np.dtype:
     """The dtype in which NumPy multiplies and adds up: half precision in single precision."""
     return np.dtype(np.float32) if dtype == np.float16 else dtype
+
+
+def _for_product(x: Any, dtype: np.dtype) -> Any:
+    """An operand as it is, where no value is lost when it is converted by parts as it is multiplied; else converted."""
+    work = _work_dtype(dtype)
+    if engine.device(work) is None and np.can_cast(x.dtype, dtype, "safe"):
+        return x
+    return _converted(_converted(x, dtype), work)
 
 
 def _converted(x: Any, dtype: np.dtype) -> Any:
@@ -333,7 +341,7 @@ def _matrices(a: Any, b: Any, dtype: np.dtype, name: str) -> DistArray:
     }
     if engine.is_sharded(a) and engine.is_sharded(b) and engine.device(dtype) is None:
         lies_well = _is_cut(a, 0) is not None or (_is_cut(a, 1) is None and k <= m)
-        if lies_well and k >= _FOR_PAIRS and engine.is_transpose(a, b):
+        if lies_well and k >= _FOR_PAIRS and a.dtype == _work_dtype(dtype) and engine.is_transpose(a, b):
             return _by_pairs(a, dtype, name)
         if dtype.kind == "c" and a.dtype == b.dtype == dtype:
             of_rows = engine.is_adjoint(b, a)
@@ -344,9 +352,27 @@ def _matrices(a: Any, b: Any, dtype: np.dtype, name: str) -> DistArray:
                 if costs[_by_contraction] <= min(costs.values()):
                     return _gram_by_contraction(a, b, of_rows, dtype, name)
         costs[_by_blocks] = _moved(a, 0) + _moved(b, 0) + best_mesh(m, k, n, size)[1]
+    if size > 1 and min(m, n) >= _FOR_PANELS and engine.device(dtype) is None and _lie_in_boxes(a, b):
+        whole = {
+            _by_contraction: _moved(a, 1) + _moved(b, 0),
+            _by_blocks: _moved(a, 0) + _moved(b, 0),
+            _by_rows: _moved(a, 0) + min(_moved(b, 0), _moved(b, 1)),
+            _by_columns: _moved(b, 1) + min(_moved(a, 0), _moved(a, 1)),
+        }
+        in_place = (_by_rows, _by_columns)  # only of operands that lie as they need them
+        costs = {which: cost for which, cost in costs.items() if which not in in_place or not whole[which]}
+        layouts = {result: words_of_panels(_box_layout(a), _box_layout(b), result, k) for result in _results(a, b)}
+        result = min(layouts, key=lambda layout: layouts[layout])
+        # A way for which operands lie well is left only for half as many words.
+        if all(
+            layouts[result] * (1 if whole[which] or which is _by_blocks else 2) < cost for which, cost in costs.items()
+        ):
+            return _by_panels(a, b, result, dtype, name)
     return min(costs, key=lambda algorithm: costs[algorithm])(a, b, dtype, name)
 
 
+# Fewer rows or columns are not worth that panels move with each product: an operand that is redistributed is kept.
+_FOR_PANELS = 64
 _FOR_PAIRS = 64  # from this inner extent on half a product costs more than to send its result
 
 
@@ -380,7 +406,7 @@ def _matmul_in(dtype: np.dtype, out: np.ndarray | None = None) -> Function:
 def _is_cut(x: DistArray, axis: int) -> Cut | None:
     """How a matrix is cut, if it is cut along this axis and by all ranks."""
     layout = engine.layout_of(x) if engine.is_sharded(x) else None
-    cut = None if layout is None else layout.cut_of(axis)
+    cut = None if layout is None or layout.mesh.ndim > 1 else layout.cut_of(axis)
     return cut if cut is not None and cut.extent == engine.runtime().size else None
 
 
@@ -402,12 +428,54 @@ def _along(x: DistArray, axis: int) -> Layout:
     return _cut_layout(x.shape, axis, None if cut is None else cut.points)
 
 
+def _box_layout(x: DistArray) -> Layout | None:
+    """The layout of an array of which each rank has a box; None if each has all of it, or if parts are no boxes."""
+    return engine.layout_of(x) if engine.is_sharded(x) else None
+
+
+def _lie_in_boxes(a: DistArray, b: DistArray) -> bool:
+    """Whether of the operands, not all of which are replicated, each rank has boxes."""
+    sharded = [x for x in (a, b) if engine.is_sharded(x)]
+    return bool(sharded) and all(engine.layout_of(x) is not None for x in sharded)
+
+
+def _results(a: DistArray, b: DistArray) -> list[Layout]:
+    """Layouts in which a product may be made of panels: on the mesh of an operand, or cut along one axis."""
+    shape, found = (a.shape[0], b.shape[1]), []
+    for x, other, axis in ((a, b, 0), (b, a, 1)):
+        layout, its = _box_layout(x), _box_layout(other)
+        if layout is None or layout.mesh.ndim != 2 or len(layout.cut_axes) != 2 or layout.size != engine.runtime().size:
+            continue
+        axes = [what.axis for what in layout.dims if isinstance(what, Cut)]
+        if any(shape[of] < extent for of, extent in zip(axes, layout.mesh.shape, strict=True)):
+            continue
+        even = engine.default_layout([shape[of] for of in axes], mesh=layout.mesh.shape)
+        cuts = [what for what in even.dims if isinstance(what, Cut)]
+        dims: list[Cut] = []
+        for dim, of in enumerate(axes):
+            source = layout if of == axis else its
+            what = None if source is None or source.mesh != layout.mesh else source.dims[dim]
+            dims.append(what if isinstance(what, Cut) and what.axis == of else Cut(of, cuts[dim].points))
+        found.append(Layout(shape, layout.mesh, tuple(dims)))
+    found.sort(key=lambda layout: [what.axis for what in layout.dims if isinstance(what, Cut)])
+    for x, axis in ((a, 0), (b, 1)):
+        along = _is_cut(x, axis)
+        found.append(_cut_layout(shape, axis, None if along is None else along.points))
+    return found
+
+
 def _most(m: int, k: int, n: int) -> int:
     """How many elements a rank may have besides its shares of the operands and the product, about.
 
     With them it is less than one and a half times the shares: messages may take as much again while they travel.
     """
     return (m * k + k * n + m * n) // (_SHARE * engine.runtime().size)
+
+
+def _most_of(a: DistArray, b: DistArray, dtype: np.dtype) -> int:
+    """As `_most`, in elements of the dtype of the product, which the operands need not have."""
+    count = a.nbytes + b.nbytes + a.shape[0] * b.shape[1] * dtype.itemsize
+    return count // (_SHARE * engine.runtime().size * dtype.itemsize)
 
 
 _SHARE = 4
@@ -438,7 +506,7 @@ def _rows_of_product(
         Of the left operand, and of what is returned.
     """
     a = engine.aligned(a, rows)
-    (m, k), n = a.shape, b.shape[1]
+    (_, k), n = a.shape, b.shape[1]
     passed = engine.is_sharded(b)
     for_device = a.dtype == b.dtype == dtype and (not passed or dtype.kind in "fc")
     on_device = engine.device(dtype) if for_device else None
@@ -459,14 +527,31 @@ def _rows_of_product(
         box = rows.box(engine.runtime().rank)
         held = 0 if box is None else box[0][1] - box[0][0]
         right = None if passed else engine.plain(b)
-        made = scratch.empty((n, held) if transposed else (held, n), np.result_type(a.dtype, b.dtype))
+        made = scratch.empty((n, held) if transposed else (held, n), _work_dtype(dtype))
         out, left = made.T if transposed else made, left.reshape(held, k)
+        most = _most_of(a, b, made.dtype)
         if right is None:
-            comm, most = engine.runtime().comm, _most(m, k, n)
+            comm = engine.runtime().comm
             ring(left, panel, panels, comm, out, most, scratch.empty, b.flags.c_contiguous)
         else:
-            compute("matmul", lambda x, y: np.matmul(x, y, out=out), left, right)
+            multiply(left, right, out, most)
         return engine.from_local(made if made.dtype == dtype else made.astype(dtype), result)
+
+
+def _by_panels(a: DistArray, b: DistArray, result: Layout, dtype: np.dtype, name: str) -> DistArray:
+    """The result stays, panels of both operands come from where they lie."""
+    layouts = _box_layout(a), _box_layout(b)
+    lying = [(x, layout) for x, layout in zip((a, b), layouts, strict=True) if layout is not None]
+    held = iter(blocks(*lying))
+    left, right = (
+        HeldMatrix(engine.plain(x) if layout is None else next(held), layout)
+        for x, layout in zip((a, b), layouts, strict=True)
+    )
+    box = result.box(engine.runtime().rank)
+    with engine.Scratch() as scratch, events_reported(name):
+        out = scratch.empty((0,) if box is None else box_shape(box), _work_dtype(dtype))
+        panel_product(left, right, result, engine.runtime().comm, out, _most_of(a, b, out.dtype), scratch.empty)
+        return engine.from_local(out.astype(dtype, copy=False), result)
 
 
 def _by_blocks(a: DistArray, b: DistArray, dtype: np.dtype, name: str) -> DistArray:
@@ -475,9 +560,9 @@ def _by_blocks(a: DistArray, b: DistArray, dtype: np.dtype, name: str) -> DistAr
     rows, panels = _along(a, 0), _along(b, 0)
     left, panel = blocks((engine.aligned(a, rows), rows), (engine.aligned(b, panels), panels))
     mesh, _ = best_mesh(m, k, n, engine.runtime().size)
-    left, panel = left.reshape(-1, k), panel.reshape(-1, n)
+    left, panel, comm = left.reshape(-1, k), panel.reshape(-1, n), engine.runtime().comm
     with events_reported(name):
-        part = MeshProduct(left, panel, row_bounds(rows), row_bounds(panels), mesh, engine.runtime().comm).result()
+        part = MeshProduct(left, panel, row_bounds(rows), row_bounds(panels), mesh, comm, _work_dtype(dtype)).result()
         product = part.astype(dtype, copy=False)
     return engine.from_local(product, rows.with_shape((m, n)))
 
@@ -498,7 +583,9 @@ def _by_pairs(a: DistArray, dtype: np.dtype, name: str, adjoint: bool = False, c
 
 def _by_contraction(a: DistArray, b: DistArray, dtype: np.dtype, name: str) -> DistArray:
     """Both operands are cut along the summed axis, at the same points; partial products are added up."""
-    if engine.device(dtype) is None and engine.is_sharded(b) and engine.is_transpose(b, a):
+    work = _work_dtype(dtype)
+    halved = engine.device(dtype) is None and engine.is_sharded(b) and b.dtype == work
+    if halved and engine.is_transpose(b, a):
         return _halved(b, False, False, dtype, name)
     rows = _along(b, 0)
     cut = _is_cut(a, 1)
@@ -508,9 +595,9 @@ def _by_contraction(a: DistArray, b: DistArray, dtype: np.dtype, name: str) -> D
     columns = _cut_layout(a.shape, 1, points)
     a, b = engine.aligned(a, columns), engine.aligned(b, rows)
     left, right = blocks((a, columns), (b, rows), library=a.dtype == b.dtype == dtype)
-    result = _layout_of_sum((a.shape[0], b.shape[1]), a.dtype)
+    result = _layout_of_sum((a.shape[0], b.shape[1]), work)
     with engine.Scratch() as scratch, events_reported(name):
-        contraction = _contraction(rows, a.shape[0], result, a.dtype, scratch)
+        contraction = _contraction(rows, _most_of(a, b, work), result, work, scratch)
         contraction.product(left, right)
         return engine.from_local(contraction.out.astype(dtype, copy=False), result)
 
@@ -530,7 +617,7 @@ def _halved(x: DistArray, adjoint: bool, conjugated: bool, dtype: np.dtype, name
     result = _layout_of_sum((n, n), dtype, halved=True)
     (held,) = blocks((engine.aligned(x, rows), rows))
     with engine.Scratch() as scratch, events_reported(name):
-        contraction = _contraction(rows, n, result, x.dtype, scratch)
+        contraction = _contraction(rows, _most(n, x.shape[0], n), result, x.dtype, scratch)
         contraction.gram(held.reshape(len(held), n), adjoint)
         product = contraction.out
         if conjugated:
@@ -538,13 +625,13 @@ def _halved(x: DistArray, adjoint: bool, conjugated: bool, dtype: np.dtype, name
         return engine.from_local(product.astype(dtype, copy=False), result)
 
 
-def _contraction(rows: Layout, m: int, result: Layout, dtype: np.dtype, scratch: engine.Scratch) -> Contraction:
-    """What adds up products of m columns and these rows of operands."""
-    rank, (k, n) = engine.runtime().rank, rows.shape
+def _contraction(rows: Layout, most: int, result: Layout, dtype: np.dtype, scratch: engine.Scratch) -> Contraction:
+    """What adds up products of columns, and these rows of the right operand."""
+    rank = engine.runtime().rank
     box = result.box(rank)
     out = scratch.empty((0,) if box is None else box_shape(box), dtype)
     holders = [high > low for low, high in row_bounds(rows)]
-    return Contraction(holders, result, engine.runtime().comm, out, _most(m, k, n), scratch.empty)
+    return Contraction(holders, result, engine.runtime().comm, out, most, scratch.empty)
 
 
 def _layout_of_sum(shape: tuple[int, int], dtype: np.dtype, halved: bool = False) -> Layout:

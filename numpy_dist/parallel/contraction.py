@@ -17,6 +17,7 @@ from numpy_dist.backends.library import compute, on_host
 from numpy_dist.layout.layout import Layout
 from numpy_dist.layout.regions import Box, box_shape, box_size, box_slices, intersect_boxes
 from numpy_dist.parallel.matmul import adder
+from numpy_dist.parallel.matmul import multiply as multiply_into
 from numpy_dist.parallel.pieces import pieces
 from numpy_dist.parallel.row_gram import gram
 
@@ -64,11 +65,18 @@ class Contraction:
         self._spaces: dict[int, np.ndarray] = {}
 
     def product(self, columns: Array, rows: Array) -> None:
-        """Add up products of this rank's columns of the left operand, (m, its k), and rows of the right one."""
+        """Add up products of this rank's columns of the left operand, (m, its k), and rows of the right one.
+
+        Operands on the host are converted to the dtype of the product, some of the left one at a time.
+        """
+
+        def into(left: np.ndarray, right: np.ndarray, out: np.ndarray) -> np.ndarray:
+            multiply_into(left, right, out, self._most // 2)
+            return out
 
         def multiply(box: Box, space: np.ndarray) -> np.ndarray:
             left, right = columns, rows[:, slice(*box[1])]
-            return on_host(compute("matmul", lambda x, y: np.matmul(x, y, out=space), left, right))
+            return on_host(compute("matmul", lambda x, y: into(x, y, space), left, right))
 
         m, n = self._shape
         self._add([((0, m), part) for part in pieces(n, self._each, self._most)], multiply, None)

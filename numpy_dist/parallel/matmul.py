@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -42,7 +42,8 @@ def ring(
     rows : ndarray, (r, k)
         This rank's rows of the left operand, whole.
     panel : ndarray
-        This rank's rows of the right operand, or its columns.
+        This rank's rows of the right operand, or its columns. What is multiplied of both is converted to the dtype of
+        the product.
     layout : Layout
         Of the right operand, which is cut along one axis only.
     comm : Communicator
@@ -67,16 +68,18 @@ def ring(
     longest = max(high - low for low, high in bounds)
     depth, extent = (longest, layout.shape[1]) if of_rows else (layout.shape[0], longest)
     panels = min(size - 1, 2)  # that take turns
-    parts = pieces(extent, (panels + 1) * depth, most // 2 if of_rows else most)
-    if of_rows and contiguous and 3 * panels * depth * extent <= 4 * most:  # whole ones need no copy of this rank's
+    as_it_is = panel.dtype == out.dtype  # else one is converted besides
+    parts = pieces(extent, (panels + 1 if as_it_is else panels + 2) * depth, most // 2 if of_rows else most)
+    # Whole ones need no copy of this rank's.
+    if of_rows and contiguous and as_it_is and 3 * panels * depth * extent <= 4 * most:
         parts = [(0, extent)]
     widest = max(high - low for low, high in parts)
     space = [empty((depth * widest,), panel.dtype) for _ in range(panels)]
-    products = _Products(out.dtype, (len(out), widest), most // 2, empty)
+    products = ProductSpace(out.dtype, (len(out), widest), most // 2, empty)
     low, high = bounds[rank]
     panel = panel.reshape((high - low, layout.shape[1]) if of_rows else (layout.shape[0], high - low))
     for start, stop in parts:
-        total = _Sum(out[:, start:stop], products) if of_rows else None
+        total = ProductSum(out[:, start:stop], products) if of_rows else None
 
         def columns_of(owner: int, start: int = start, stop: int = stop) -> slice:
             low, high = bounds[owner]
@@ -97,7 +100,7 @@ def ring(
                 sends = [((rank - 1) % size, held)] if held.size else []
                 pending = comm.start_transfer(sends, [((rank + 1) % size, following)] if following.size else [])
             if total is None:
-                np.matmul(rows, held.T, out=out[:, columns_of(owner)])
+                multiply(rows, held.T, out[:, columns_of(owner)], most // 2)
             elif held.size:
                 total.add_product(rows[:, slice(*bounds[owner])], held)
             if pending is not None:
@@ -139,12 +142,15 @@ def ring_on_device(rows: Array, panel: Array, layout: Layout, device: Any) -> Ar
     return np.zeros((len(rows), columns), panel.dtype) if total.value is None else total.value
 
 
-class _Products:
+class ProductSpace:
     """Memory for some rows of products that are added, at most `most` elements, taken when it is asked for."""
 
-    def __init__(self, dtype: np.dtype, shape: tuple[int, int], most: int, empty: Callable[..., np.ndarray]) -> None:
-        self.heights = pieces(shape[0], shape[1], most)
-        self._make = lambda: empty((max(high - low for low, high in self.heights) * shape[1],), dtype)
+    def __init__(
+        self, dtype: np.dtype, shape: tuple[int, int], most: int, empty: Callable[..., np.ndarray] = np.empty
+    ) -> None:
+        self.most = most
+        self.height = _tallest(pieces(shape[0], shape[1], most))
+        self._make = lambda: empty((self.height * shape[1],), dtype)
 
     @cached_property
     def _elements(self) -> np.ndarray:
@@ -155,28 +161,53 @@ class _Products:
         return self._elements[: shape[0] * shape[1]].reshape(shape)
 
 
-class _Sum:
+class ProductSum:
     """Products of matrices that are added up in `out`."""
 
-    def __init__(self, out: np.ndarray, space: _Products) -> None:
+    def __init__(self, out: np.ndarray, space: ProductSpace) -> None:
         self._out, self._space, self._begun = out, space, False
 
     def add_product(self, left: np.ndarray, right: np.ndarray) -> None:
+        """Add one, of operands that are converted to the dtype of `out`."""
         out = self._out
         if not out.size:
             return
         if not self._begun:
-            np.matmul(left, right, out=out)
+            multiply(left, right, out, self._space.most)
             self._begun = True
             return
-        for low, high in self._space.heights:
-            product = np.matmul(left[low:high], right, out=self._space.array((high - low, out.shape[1])))
-            adder(out.dtype)(out[low:high], product, out=out[low:high])
+        height, right = self._space.height, right.astype(out.dtype, copy=False)
+        if left.dtype != out.dtype:
+            height = min(height, _tallest(pieces(len(out), out.shape[1] + left.shape[1], self._space.most)))
+        for low in range(0, len(out), height):
+            part = left[low : low + height].astype(out.dtype, copy=False)
+            product = np.matmul(part, right, out=self._space.array((len(part), out.shape[1])))
+            total = out[low : low + height]
+            adder(out.dtype)(total, product, out=total)
 
     def finish(self) -> None:
         """Of no products the sum is zero."""
         if not self._begun:
             self._out[...] = 0
+
+
+def _tallest(intervals: Sequence[tuple[int, int]]) -> int:
+    return max(high - low for low, high in intervals)
+
+
+def multiply(left: np.ndarray, right: np.ndarray, out: np.ndarray, most: int) -> None:
+    """``left @ right`` in the dtype of `out`, for which some rows of the left operand at a time are converted.
+
+    They have `most` elements, about. The right operand is converted as a whole if the left one is, too.
+    """
+    if left.dtype == right.dtype == out.dtype:
+        np.matmul(left, right, out=out)
+        return
+    if left.dtype == out.dtype:
+        left, right, out = right.T, left.T, out.T
+    right = right.astype(out.dtype, copy=False)
+    for low, high in pieces(len(left), left.shape[1], most):
+        np.matmul(left[low:high].astype(out.dtype, copy=False), right, out=out[low:high])
 
 
 class _SumOnDevice:

@@ -66,6 +66,8 @@ class MeshProduct:
     mesh : Mesh
         Of two dimensions.
     comm : Communicator
+    dtype : dtype, optional
+        Of the result, to which parts of both are converted; default: that of the right operand.
     """
 
     def __init__(
@@ -76,7 +78,9 @@ class MeshProduct:
         right_bounds: Bounds,
         mesh: Mesh,
         comm: Communicator,
+        dtype: np.dtype | None = None,
     ) -> None:
+        self._dtype = panel.dtype if dtype is None else dtype
         self._rows, self._panel, self._comm = rows, panel, comm
         self._left_bounds, self._right_bounds, self._mesh = left_bounds, right_bounds, mesh
         self._row, self._column = mesh.coordinates(comm.rank)
@@ -89,8 +93,8 @@ class MeshProduct:
     def result(self) -> np.ndarray:
         """This rank's rows of the product, (r, n). Collective: see `step_count`, and one message to each mate."""
         low, high = self._cuts[self._column]
-        add = adder(self._panel.dtype)
-        made = np.zeros((self._end - self._first, high - low), self._panel.dtype)
+        add = adder(self._dtype)
+        made = np.zeros((self._end - self._first, high - low), self._dtype)
         begun, following = False, self._start(0)
         for number in range(self.step_count):
             step = following
@@ -98,7 +102,8 @@ class MeshProduct:
             if number + 1 < self.step_count:
                 following = self._start(number + 1)
             if step.left.shape[1] and made.size:
-                product = compute("matmul", np.matmul, step.left, step.right)
+                left, right = (x.astype(self._dtype, copy=False) for x in (step.left, step.right))
+                product = compute("matmul", np.matmul, left, right)
                 made = add(made, product, out=made) if begun else product
                 begun = True
         return self._in_rows(made)

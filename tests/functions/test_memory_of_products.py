@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.host_memory, pytest.mark.spmd(ranks=
 SPLITS = pytest.mark.parametrize("split", (0, 1))
 
 
-def array(shape: tuple[int, ...], split: int, kind: str = "d") -> nd.DistArray:
+def array(shape: tuple[int, ...], split: int | None, kind: str = "d") -> nd.DistArray:
     values = np.random.default_rng(shape).standard_normal(shape).astype(kind)
     x = nd.asarray(values + 1j if kind == "D" else values, split=split)
     engine.force(x)
@@ -50,6 +50,33 @@ def test_products(shape: tuple[int, int, int], splits: tuple[int, int]) -> None:
     if max(m, n) == 6000 and (left if m == 6000 else 1 - right):
         left = right = 0 if m == 6000 else 1  # else the longer operand is redistributed
     check(np.matmul, array((m, k), left), array((k, n), right))
+
+
+@pytest.mark.parametrize("shape", [(900, 900, 900), (6000, 80, 80), (80, 80, 6000)])
+def test_products_of_default_layouts(shape: tuple[int, int, int]) -> None:
+    """Four ranks have blocks of a mesh of two by two."""
+    m, k, n = shape
+    check(np.matmul, array((m, k), None), array((k, n), None))
+    check(np.dot, array((m, k), None), array((k, n), None))
+
+
+def test_transposed_operands_of_default_layouts() -> None:
+    a, b = array((900, 900), None), array((900, 700), None)
+    check(lambda a, b: a.T @ b, a, b)
+    check(lambda a, b: b.T @ a.T, a, b)
+
+
+@pytest.mark.parametrize("splits", [(1, 0), (1, 1)])
+def test_a_long_operand_cut_along_the_summed_axis(splits: tuple[int, int]) -> None:
+    left, right = splits
+    check(np.matmul, array((6000, 80), left), array((80, 80), right))
+    check(np.matmul, array((80, 80), 1 - right), array((80, 6000), 1 - left))
+
+
+@pytest.mark.parametrize("split", (None, 0, 1))
+@pytest.mark.parametrize("kinds", ["fd", "df", "dD", "id", "dq"])
+def test_operands_of_two_dtypes(kinds: str, split: int | None) -> None:
+    check(np.matmul, array((900, 900), split, kinds[0]), array((900, 900), split, kinds[1]))
 
 
 @SPLITS

@@ -1,0 +1,252 @@
+"""Products of matrices that lie in boxes of any mesh: panels of them come from whoever holds them, the result stays.
+
+Each rank makes its box of the product. It needs its rows of the left operand and its columns of the right one, and gets
+them by panels along the summed axis: the next one is under way while one is multiplied. That is SUMMA ("SUMMA: scalable
+universal matrix multiplication algorithm", R. A. van de Geijn and J. Watts, Concurrency: Practice and Experience 1997),
+with the order of Cannon's algorithm: each rank begins at another panel, so that no owner serves a whole row of the mesh
+at a time.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from numpy_dist.layout.layout import Layout
+from numpy_dist.layout.regions import Box, box_empty, box_shape, box_size, box_slices, intersect_boxes
+from numpy_dist.parallel.matmul import ProductSpace, ProductSum
+from numpy_dist.parallel.pieces import pieces
+
+if TYPE_CHECKING:
+    from numpy_dist.comm.base import Communicator, PendingExchange
+
+Interval = tuple[int, int]
+_NONE = (0, 0)
+
+
+class HeldMatrix(NamedTuple):
+    """What a rank has of a matrix: its box of a layout, or all of it where there is none."""
+
+    block: np.ndarray
+    layout: Layout | None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the matrix."""
+        return self.block.shape if self.layout is None else self.layout.shape
+
+    def points(self, axis: int) -> tuple[int, ...]:
+        """Between which indices an axis is cut, with both ends."""
+        cut = None if self.layout is None else self.layout.cut_of(axis)
+        return (0, self.shape[axis]) if cut is None else cut.ascending
+
+
+class Messages(NamedTuple):
+    """What comes of a panel, and where along the other axis it lies in it; and what is to be sent and received."""
+
+    parts: list[tuple[Interval, np.ndarray]]
+    sends: list[tuple[int, np.ndarray]]
+    receives: list[tuple[int, np.ndarray]]
+
+
+class Panels:
+    """One rank's part in bringing panels of a matrix to ranks.
+
+    Parameters
+    ----------
+    operand : HeldMatrix
+    axis : int
+        Along which panels follow each other; they lie between the points at which it is cut.
+    wanted : sequence of (int, int)
+        Which indices of the other axis each rank needs.
+    comm : Communicator
+    """
+
+    def __init__(self, operand: HeldMatrix, axis: int, wanted: Sequence[Interval], comm: Communicator) -> None:
+        self._operand, self._axis, self._wanted, self._rank = operand, axis, wanted, comm.rank
+        self._box: Box | None = None
+        self._users: list[int] = []
+        layout = operand.layout
+        box = None if layout is None else layout.box(comm.rank)
+        if layout is None or box is None or box_empty(box):
+            return
+        self._box = box
+        low, high = box[1 - axis]
+        for rank in range(comm.size):
+            first, end = wanted[rank]
+            if rank != comm.rank and first < end and first < high and low < end:
+                if not layout.has_copies or layout.holds_for(comm.rank, rank):
+                    self._users.append(rank)
+
+    def messages(self, which: Callable[[int], Interval], space: np.ndarray) -> Messages:
+        """A panel for each rank.
+
+        Parameters
+        ----------
+        which : callable
+            The indices along the axis of the panel that a rank gets.
+        space : ndarray, 1-D
+            Where what comes is to lie.
+        """
+        block, layout = self._operand
+        region, made = self._region(self._rank, which), Messages([], [], [])
+        start = self._wanted[self._rank][0]
+        if layout is None:
+            low, high = self._wanted[self._rank]
+            made.parts.append(((0, high - low), block[box_slices(region, (0, 0))]))
+            return made
+        taken = 0
+        for holder, ranges in layout.locate(tuple(range(low, high) for low, high in region), near=self._rank):
+            part = tuple((r.start, r.stop) for r in ranges)
+            if holder == self._rank:
+                values = self._own(part)
+            else:
+                size = box_size(part)
+                values = space[taken : taken + size].reshape(box_shape(part))
+                taken += size
+                made.receives.append((holder, values))
+            low, high = part[1 - self._axis]
+            made.parts.append(((low - start, high - start), values))
+        packed: dict[Box, np.ndarray] = {}
+        for rank in self._users:
+            assert self._box is not None
+            theirs = intersect_boxes(self._box, self._region(rank, which))
+            if theirs is not None:
+                if theirs not in packed:
+                    packed[theirs] = np.ascontiguousarray(self._own(theirs))
+                made.sends.append((rank, packed[theirs]))
+        return made
+
+    def _region(self, rank: int, which: Callable[[int], Interval]) -> Box:
+        other = self._wanted[rank]
+        return (which(rank), other) if self._axis == 0 else (other, which(rank))
+
+    def _own(self, part: Box) -> np.ndarray:
+        assert self._box is not None
+        return self._operand.block[box_slices(part, [low for low, _ in self._box])]
+
+
+def missing(layout: Layout, wanted: Sequence[Box]) -> int:
+    """How many elements have to be sent for each rank to get the box that it wants."""
+    count = 0
+    for rank, box in enumerate(wanted):
+        own = layout.box(rank)
+        held = None if own is None else intersect_boxes(own, box)
+        count += box_size(box) - (0 if held is None else box_size(held))
+    return count
+
+
+@lru_cache(maxsize=1024)
+def words_of_panels(left: Layout | None, right: Layout | None, result: Layout, depth: int) -> int:
+    """How many elements `panel_product` sends, on all ranks together."""
+    count = 0
+    boxes = [result.box(rank) or (_NONE, _NONE) for rank in range(result.size)]
+    if left is not None:
+        count += missing(left, [(rows if low < high else _NONE, (0, depth)) for rows, (low, high) in boxes])
+    if right is not None:
+        count += missing(right, [((0, depth), columns if low < high else _NONE) for (low, high), columns in boxes])
+    return count
+
+
+def panel_product(
+    left: HeldMatrix,
+    right: HeldMatrix,
+    result: Layout,
+    comm: Communicator,
+    out: np.ndarray,
+    most: int,
+    empty: Callable[..., np.ndarray] = np.empty,
+) -> None:
+    """Compute this rank's box of a product (collective).
+
+    Parameters
+    ----------
+    left, right : HeldMatrix
+        In layouts of any kind; panels are converted to the dtype of the result as they are multiplied.
+    result : Layout
+        Of the product; each element belongs to one rank.
+    comm : Communicator
+    out : ndarray
+        This rank's box of it.
+    most : int
+        How many elements of the result a rank may have besides, about; the same on all ranks.
+    empty : callable
+        ``empty(shape, dtype)`` makes the memory of panels, and of products that are added.
+    """
+    boxes = [result.box(rank) or (_NONE, _NONE) for rank in range(comm.size)]
+    boxes = [(_NONE, _NONE) if box_empty(box) else box for box in boxes]
+    rows, columns = ([box[axis] for box in boxes] for axis in (0, 1))
+    tallest, widest = (max(high - low for low, high in intervals) for intervals in (rows, columns))
+    parts = _along_sum(left, right, tallest, widest, out.dtype, most)
+    begins = [bisect_left(parts, (where, 0)) for where in _starts(result, left.shape[1])]
+
+    panels = Panels(left, 1, rows, comm), Panels(right, 0, columns, comm)
+    (low, high), (first, end) = boxes[comm.rank]
+    width = max((high - low for low, high in parts), default=0)
+    spaces = [
+        [
+            empty(((extent) * width,), operand.block.dtype)
+            for extent, operand in ((high - low, left), (end - first, right))
+        ]
+        for _ in range(min(len(parts), 2))
+    ]
+
+    def start(turn: int) -> tuple[Messages, Messages, PendingExchange]:
+        """Let the panels of a turn come, and send those that others need in it."""
+
+        def which(rank: int) -> Interval:
+            return parts[(turn + begins[rank]) % len(parts)]
+
+        one, other = (of.messages(which, space) for of, space in zip(panels, spaces[turn % 2], strict=True))
+        return one, other, comm.start_transfer([*one.sends, *other.sends], [*one.receives, *other.receives])
+
+    sums: dict[Box, ProductSum] = {}
+    space = ProductSpace(out.dtype, (high - low, end - first), most // 2, empty)
+    following = start(0) if parts else None
+    for turn in range(len(parts)):
+        assert following is not None
+        one, other, pending = following
+        pending.wait()
+        following = start(turn + 1) if turn + 1 < len(parts) else None
+        for height, of_left in one.parts:
+            for across, of_right in other.parts:
+                part = (height, across)
+                if part not in sums:
+                    sums[part] = ProductSum(out[box_slices(part, (0, 0))], space)
+                sums[part].add_product(of_left, of_right)
+    if not parts:
+        out[...] = 0  # the product of no columns
+
+
+def _along_sum(
+    left: HeldMatrix, right: HeldMatrix, rows: int, columns: int, dtype: np.dtype, most: int
+) -> list[Interval]:
+    """The panels' places along the summed axis, each within one rank's columns and one rank's rows.
+
+    At a time a rank has two panels of each operand, and one that is on its way to others; one may be converted.
+    """
+    kinds = left.block.dtype, right.block.dtype
+    nbytes = 3 * (rows * kinds[0].itemsize + columns * kinds[1].itemsize)
+    nbytes += columns * dtype.itemsize if kinds[1] != dtype else 0
+    each = -(-nbytes // dtype.itemsize)
+    found = []
+    for low, high in pairwise(sorted({*left.points(1), *right.points(0)})):
+        found += [(low + start, low + stop) for start, stop in pieces(high - low, each, 2 * most // 3)]
+    return found
+
+
+def _starts(result: Layout, depth: int) -> list[int]:
+    """Where along the summed axis each rank begins: ranks of one row, or column, of the mesh at different places."""
+    found = []
+    for rank in range(result.size):
+        place = sum(
+            depth * coordinate // extent
+            for coordinate, extent in zip(result.mesh.coordinates(rank), result.mesh.shape, strict=True)
+        )
+        found.append(place % max(depth, 1))
+    return found
