@@ -365,7 +365,7 @@ def _matrices(a: Any, b: Any, dtype: np.dtype, name: str) -> DistArray:
         result = min(layouts, key=lambda layout: layouts[layout])
         # A way for which operands lie well is left only for half as many words.
         if all(
-            layouts[result] * (1 if whole[which] or which is _by_blocks else 2) < cost for which, cost in costs.items()
+            layouts[result] * (1 if whole[which] or which == _by_blocks else 2) < cost for which, cost in costs.items()
         ):
             return _by_panels(a, b, result, dtype, name)
     return min(costs, key=lambda algorithm: costs[algorithm])(a, b, dtype, name)
