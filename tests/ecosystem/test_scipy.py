@@ -176,7 +176,7 @@ def _of_one_line():
         yield pytest.param(name, type, kind, marks=() if (i + type) % 5 == k else pytest.mark.slow)
 
 
-@pytest.mark.parametrize(("name", "type", "kind"), _of_one_line())
+@pytest.mark.parametrize(("name", "type", "kind"), [*_of_one_line()])
 def test_one_line_of_cosines_or_sines(name, type, kind):
     function = getattr(scipy.fft, name)
     rng = np.random.default_rng(0)

@@ -253,31 +253,40 @@ def test_a_program_at_the_end_of_its_memory_goes_on():
     assert done.stdout == "True\n", done.stderr
 
 
-def test_gathers_and_exchanges_are_tried_again(monkeypatch):
-    """Where only what is kept for reuse is in the way of a buffer."""
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_gathers_and_exchanges_are_tried_again(monkeypatch, ranks):
+    """Where only what is kept for reuse is in the way of a buffer, or, in one process, of the copy."""
+    refused: dict[int, int] = {}
+    scarce: set[int] = set()  # ranks that have no memory beside what is kept
+
+    def short_of_memory(make):
+        def made(*args, **kwargs):
+            runtime = engine.runtime()
+            if runtime.rank in scarce and runtime.pool.free:
+                refused[runtime.rank] = runtime.pool.free
+                raise MemoryError
+            return make(*args, **kwargs)
+
+        return made
 
     def on_each_rank() -> bool:
-        kept = engine.runtime().pool
+        runtime = engine.runtime()
         x = numpy_dist.asarray(np.arange(4000.0))
         y = x + 1
         engine.flush()
         del y
         engine.flush()
-        allocate, refused = HOST.allocate, []
+        scarce.add(runtime.rank)
+        values = x[1::2].gather()
+        scarce.remove(runtime.rank)
+        return runtime.pool.free == 0 and bool((values == np.arange(4000.0)[1::2]).all())
 
-        def scarce(nbytes):
-            if kept.free:
-                refused.append(kept.free)
-                raise MemoryError
-            return allocate(nbytes)
-
-        with monkeypatch.context() as patched:
-            patched.setattr(HOST, "allocate", scarce)
-            values = x[1::2].gather()
-        return len(refused) > 0 and kept.free == 0 and bool((values == np.arange(4000.0)[1::2]).all())
-
-    with config(MIN_SHARD_BYTES=0, BACKEND="numpy"):
-        assert run_simulated(1, on_each_rank) == [True]
+    with config(MIN_SHARD_BYTES=0, BACKEND="numpy"), monkeypatch.context() as patched:
+        patched.setattr(HOST, "allocate", short_of_memory(HOST.allocate))
+        if ranks == 1:
+            patched.setattr(np, "array", short_of_memory(np.array))
+        assert run_simulated(ranks, on_each_rank) == [True] * ranks
+    assert len(refused) == ranks
 
 
 def test_what_is_kept_goes_back_before_a_gather():
