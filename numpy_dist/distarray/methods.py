@@ -30,6 +30,7 @@ from numpy_dist.ir.rules import memory_order, only_asking
 
 if TYPE_CHECKING:
     Out = engine.Handle | np.ndarray | None  # what a result is written into
+    Fields = str | Sequence[str] | None  # by which records are ordered
 
 _NOTHING = contextlib.nullcontext()
 _TEXT_PIECE = 1 << 21  # bytes of the elements of which a rank makes text at once
@@ -187,18 +188,13 @@ class Methods(engine.Handle):
             ...
 
         def argpartition(
-            self, kth: ArrayLike, axis: Axis = -1, kind: str = "introselect", order: str | Sequence[str] | None = None
+            self, kth: ArrayLike, axis: Axis = -1, kind: str = "introselect", order: Fields = None
         ) -> Self:
             """Positions that would partition the array (as `numpy.argpartition`)."""
             ...
 
         def argsort(
-            self,
-            axis: Axis = -1,
-            kind: str | None = None,
-            order: str | Sequence[str] | None = None,
-            *,
-            stable: bool | None = None,
+            self, axis: Axis = -1, kind: str | None = None, order: Fields = None, *, stable: bool | None = None
         ) -> Self:
             """Positions that would sort the array (as `numpy.argsort`)."""
             ...
@@ -544,22 +540,13 @@ class Methods(engine.Handle):
             ...
 
         def partition(
-            self,
-            kth: ArrayLike,
-            axis: SupportsIndex = -1,
-            kind: str = "introselect",
-            order: str | Sequence[str] | None = None,
+            self, kth: ArrayLike, axis: SupportsIndex = -1, kind: str = "introselect", order: Fields = None
         ) -> None:
             """Partition in place (as ndarray.partition)."""
             ...
 
         def sort(
-            self,
-            axis: SupportsIndex = -1,
-            kind: str | None = None,
-            order: str | Sequence[str] | None = None,
-            *,
-            stable: bool | None = None,
+            self, axis: SupportsIndex = -1, kind: str | None = None, order: Fields = None, *, stable: bool | None = None
         ) -> None:
             """Sort in place (as ndarray.sort)."""
             ...
