@@ -11,28 +11,17 @@ from numpy_dist.comm.detect import get_communicator
 from numpy_dist.layout.layout import Cut, Layout
 from numpy_dist.layout.mesh import Mesh
 from numpy_dist.layout.regions import box_shape, box_slices
-from numpy_dist.parallel import pieces
 from numpy_dist.parallel.contraction import Contraction
 from numpy_dist.parallel.matmul import ring
 from numpy_dist.parallel.row_gram import row_gram
 from numpy_dist.spmd_testing import run_simulated
+from tests.parallel.exact_matrices import matrix_of
+
+pytestmark = pytest.mark.usefixtures("small_pieces")
 
 SIZES = pytest.mark.parametrize("size", (1, 2, 3, 4))
 KINDS = pytest.mark.parametrize("kind", "?dD")
 MOST = pytest.mark.parametrize("most", (1, 100, 1 << 20))
-
-
-@pytest.fixture(autouse=True)
-def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Matrices of some hundred elements are multiplied by pieces, too."""
-    monkeypatch.setattr(pieces, "_LEAST", 1)
-
-
-def matrix_of(kind: str, m: int, k: int) -> np.ndarray:
-    """Small whole numbers, of which every product is exact."""
-    rng = np.random.default_rng((m, k))
-    made = rng.integers(-3, 4, (m, k)) + (1j * rng.integers(-3, 4, (m, k)) if kind in "FD" else 0)
-    return made.astype(kind)
 
 
 def cut_points(n: int, size: int) -> list[tuple[int, ...]]:

@@ -15,24 +15,13 @@ from numpy_dist.layout.default import default_layout
 from numpy_dist.layout.layout import Copies, Cut, Layout
 from numpy_dist.layout.mesh import Mesh
 from numpy_dist.layout.regions import box_shape, box_slices
-from numpy_dist.parallel import pieces
 from numpy_dist.parallel.panels import HeldMatrix, panel_product, words_of_panels
 from numpy_dist.spmd_testing import run_simulated
+from tests.parallel.exact_matrices import matrix_of
+
+pytestmark = pytest.mark.usefixtures("small_pieces")
 
 MESHES = ((1, 2), (2, 1), (3, 1), (2, 2), (1, 4), (4, 1), (3, 2))
-
-
-@pytest.fixture(autouse=True)
-def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Matrices of some hundred elements are multiplied by pieces, too."""
-    monkeypatch.setattr(pieces, "_LEAST", 1)
-
-
-def matrix_of(kind: str, m: int, k: int) -> np.ndarray:
-    """Small whole numbers, of which every product is exact."""
-    rng = np.random.default_rng((m, k))
-    made = rng.integers(-3, 4, (m, k)) + (1j * rng.integers(-3, 4, (m, k)) if kind in "FD" else 0)
-    return made.astype(kind)
 
 
 def on_mesh(shape: tuple[int, int], mesh: tuple[int, int], turned: bool = False, uneven: bool = False) -> Layout:

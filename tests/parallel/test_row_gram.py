@@ -17,13 +17,7 @@ from numpy_dist.parallel import contraction
 from numpy_dist.parallel.columns import even_bounds
 from numpy_dist.parallel.row_gram import gram, row_gram
 from numpy_dist.spmd_testing import run_simulated
-
-
-def matrix_of(kind: str, m: int, k: int) -> np.ndarray:
-    """Small whole numbers, of which every product is exact."""
-    rng = np.random.default_rng((m, k))
-    made = rng.integers(-3, 4, (m, k)) + (1j * rng.integers(-3, 4, (m, k)) if kind in "FD" else 0)
-    return made.astype(kind)
+from tests.parallel.exact_matrices import matrix_of
 
 
 @pytest.mark.parametrize("kind", "fqD")
