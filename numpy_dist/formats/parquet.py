@@ -52,17 +52,21 @@ class _Column:
     def decode(self, piece: int) -> Iterator[np.ndarray]:
         """The rows of a group."""
         assert self.metadata.stream is not None
+        pyarrow = library("pyarrow", "Parquet")
         for batch in self._file.iter_batches(self.metadata.stream.rows, row_groups=[piece], columns=[self._name]):
             found = batch.column(0)
             if found.null_count and self.metadata.dtype.kind not in "fcmMO":
                 raise ValueError(f"column {self._name!r} has missing values that its file does not tell of")
+            if pyarrow.types.is_dictionary(found.type):  # to_numpy takes missing ones for the last category
+                found = found.dictionary_decode()
             yield found.to_numpy(zero_copy_only=False)
 
 
 class ParquetFile:
     """A Parquet file that is open for reading.
 
-    Missing values are NaN or NaT; integers that miss some are float64, texts are Python objects, as in `pandas`.
+    Missing values are NaN or NaT. Integers that miss some are float64; texts, lists and records are Python objects;
+    categories are their values, and moments of a time zone are those of UTC: as `pyarrow` gives them to NumPy.
     """
 
     def __init__(self, path: str) -> None:
@@ -104,11 +108,10 @@ def _rows_at_once(metadata: Any, name: str) -> int:
 
 
 def _dtype(field: Any, has_missing: bool) -> np.dtype:
-    """The dtype of a column, in which its missing values can be told."""
-    made = np.dtype(field.type.to_pandas_dtype())
-    if not has_missing or made.kind in "fcmMO":
-        return made
-    return np.dtype(object if made.kind == "b" else np.float64)
+    """The dtype of a column, in which its missing values can be told: that of the array which `pyarrow` makes."""
+    pyarrow = library("pyarrow", "Parquet")
+    made: np.dtype = pyarrow.nulls(int(has_missing), field.type).to_numpy(zero_copy_only=False).dtype
+    return made
 
 
 def write(path: str, arrays: Mapping[str, engine.Handle | np.ndarray]) -> None:

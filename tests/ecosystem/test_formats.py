@@ -159,6 +159,41 @@ def test_columns_of_parquet(group, tmp_path, monkeypatch):
             np.testing.assert_array_equal(plain(found), expected[5:40])
 
 
+@pytest.mark.parametrize("missing", [False, True], ids=["whole", "missing"])
+def test_columns_of_every_type(missing, tmp_path):
+    """What one column is does not keep the others from being read."""
+    import pyarrow
+    import pyarrow.parquet
+
+    dates = np.arange(30).astype("M8[D]")
+    columns = {
+        "category": pyarrow.array([f"c{i % 3}" for i in range(30)]).dictionary_encode(),
+        "codes": pyarrow.array(np.arange(30) % 4).dictionary_encode(),
+        "zone": pyarrow.array(dates.astype("M8[us]")).cast(pyarrow.timestamp("us", tz="Asia/Tokyo")),
+        "date": pyarrow.array(dates),
+        "time": pyarrow.array(np.arange(30)).cast(pyarrow.time64("us")),
+        "lasts": pyarrow.array(np.arange(30).astype("m8[ms]")),
+        "half": pyarrow.array(np.arange(30, dtype=np.float16)),
+        "huge": pyarrow.array(np.arange(30, dtype=np.uint64) + 2**63),
+        "flag": pyarrow.array(np.arange(30) % 2 == 0),
+        "bytes": pyarrow.array([b"a\0b"] * 30),
+        "nothing": pyarrow.nulls(30),
+    }
+    if missing:
+        kept = pyarrow.array([None if i % 7 == 0 else i for i in range(30)])
+        columns = {name: column.take(kept) for name, column in columns.items()}
+    on_rank_0(lambda: pyarrow.parquet.write_table(pyarrow.table(columns), tmp_path / "x.parquet", row_group_size=8))
+    table = pyarrow.parquet.read_table(tmp_path / "x.parquet")
+    with nd.open(tmp_path / "x.parquet") as file:
+        for name in columns:
+            column = table.column(name)
+            expected = column.cast(getattr(column.type, "value_type", column.type)).to_numpy()
+            for part in (slice(None), slice(5, 23)):
+                found = file[name][part]
+                assert found.dtype == expected.dtype, name
+                np.testing.assert_array_equal(plain(found), expected[part])
+
+
 @pytest.mark.parametrize("suffix", [".h5", ".hdf5", ".npz", ".zarr", ".parquet"])
 def test_the_libraries_read_what_is_saved(suffix, tmp_path):
     path = tmp_path / f"x{suffix}"
