@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import IO, Any
 
 import numpy as np
@@ -39,20 +39,32 @@ class _Dataset:
             self._dataset.read_direct(into, tuple(slice(lo, hi) for lo, hi in box))
 
 
+def _datasets(h5py: Any, group: Any, prefix: str, within: list[Any]) -> Iterator[tuple[str, Any]]:
+    """The datasets of a group and below, by all their names: links are followed, but not those that lead nowhere.
+
+    `within` are the groups above, which a link may lead back to.
+    """
+    for name in group:
+        try:
+            item = group[name]
+        except (KeyError, OSError):
+            if isinstance(group.get(name, getlink=True), h5py.HardLink):
+                raise
+            continue
+        if isinstance(item, h5py.Dataset) and item.shape is not None:
+            yield prefix + name, item
+        elif isinstance(item, h5py.Group) and item not in [*within, group]:
+            yield from _datasets(h5py, item, f"{prefix}{name}/", [*within, group])
+
+
 class Hdf5File:
     """An HDF5 file that is open for reading."""
 
     def __init__(self, path: str) -> None:
         h5py = library("h5py", "HDF5")
         self._file = h5py.File(path, "r")
-        self.sources: dict[str, _Dataset] = {}
-
-        def visit(name: str, item: object) -> None:
-            if isinstance(item, h5py.Dataset) and item.shape is not None:
-                self.sources[name] = _Dataset(item)
-
         try:
-            self._file.visititems(visit)
+            self.sources = {name: _Dataset(dataset) for name, dataset in sorted(_datasets(h5py, self._file, "", []))}
         except BaseException:
             self.close()
             raise

@@ -251,6 +251,32 @@ def read_by_library(path):
     return found
 
 
+def test_links_in_an_hdf5_file(tmp_path):
+    """A dataset is found by each of its names, one of another file, too; links may lead nowhere, or round."""
+    import h5py
+
+    def write():
+        with h5py.File(tmp_path / "other.h5", "w") as other:
+            other["group/far"] = MATRIX
+        with h5py.File(tmp_path / "x.h5", "w") as file:
+            file["group/x"] = LINE
+            file["hard"] = file["group/x"]
+            file["group/round"] = file["group"]
+            file["soft"] = h5py.SoftLink("/group/x")
+            file["group/up"] = h5py.SoftLink("/")
+            file["folder"] = h5py.SoftLink("/group")
+            file["far"] = h5py.ExternalLink("other.h5", "/group")
+            file["lost"] = h5py.SoftLink("/nothing")
+            file["gone"] = h5py.ExternalLink("nothing.h5", "/x")
+            file["no/dataspace"] = h5py.Empty("f8")
+
+    on_rank_0(write)
+    with nd.open(tmp_path / "x.h5") as file:
+        assert list(file) == ["far/far", "folder/x", "group/x", "hard", "soft"]
+        for name, x in file.items():
+            np.testing.assert_array_equal(plain(x[...]), MATRIX if name == "far/far" else LINE)
+
+
 def test_one_zarr_array_in_chunks_that_fit_the_shards(tmp_path):
     import zarr
 
