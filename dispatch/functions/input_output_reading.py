@@ -133,7 +133,7 @@ def _alike(path: Any, read: Callable[[], Any]) -> Any:
     return made
 
 
-def _of_all_ranks(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def _of_all_ranks(function: Callable[..., Any], *args: object, **kwargs: object) -> Any:
     """What a function of NumPy reads; of a file that is given by name, alike on all ranks (collective then)."""
     path = args[0] if args else kwargs.get("fname", kwargs.get("file"))
     read = functools.partial(function, *args, **kwargs)
@@ -159,7 +159,7 @@ def read_array(reader: Reader, split: int | None, mesh: Mesh | Sequence[int] | N
 
 
 @functools.wraps(np.fromregex)
-def fromregex(*args: Any, **kwargs: Any) -> DistArray:
+def fromregex(*args: object, **kwargs: object) -> DistArray:
     return ingest(_of_all_ranks(np.fromregex, *args, **kwargs), None, None, None, None, None)
 
 

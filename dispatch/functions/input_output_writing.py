@@ -75,7 +75,7 @@ def _write(file: IO[bytes], header: bytes, a: DistArray, number: int, read: engi
 
 
 @implements(np.save, kind="composed", varies=("fix_imports",))
-def save(file: Any, arr: DistArray, allow_pickle: bool = True) -> None:
+def save(file: str | os.PathLike[str] | IO[bytes], arr: DistArray, allow_pickle: bool = True) -> None:
     """Collective; see `files.writing`."""
     header, elements = _header(arr), in_file_order(arr)[0]
     if hasattr(file, "write"):

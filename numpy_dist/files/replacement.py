@@ -22,7 +22,7 @@ _UNNAMED = getattr(os, "O_TMPFILE", 0)
 _UNKNOWN = frozenset({errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL, errno.ENOENT})
 
 
-def named_as(error: OSError, path: Any) -> OSError:
+def named_as(error: OSError, path: str | bytes | os.PathLike[str]) -> OSError:
     """An error of the system as NumPy's caller would see it: of the file that was asked for."""
     if error.errno is None:
         return error

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from numpy_dist import engine
+from numpy_dist.argument_types import Arguments, Function, Keywords
 from numpy_dist.comm.portable import agree
 from numpy_dist.dispatch.patterns.creation import Shape, chosen_layout, is_replicated, permuted
 from numpy_dist.formats.source import Contents, Source, StreamSource
@@ -116,10 +117,10 @@ class StoredArray:
         made = self._whole(tuple((0, n) for n in self.shape))
         return made if dtype is None else made.astype(dtype, copy=False)
 
-    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> object:
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: object, **kwargs: object) -> object:
         return getattr(ufunc, method)(*map(_all, inputs), **kwargs)
 
-    def __array_function__(self, function: Any, types: object, args: Any, kwargs: Any) -> object:
+    def __array_function__(self, function: Function, types: object, args: Arguments, kwargs: Keywords) -> object:
         return function(*map(_all, args), **{name: _all(value) for name, value in kwargs.items()})
 
     def _whole(self, ranges: Box) -> np.ndarray:

@@ -12,7 +12,7 @@ import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,6 +23,10 @@ from numpy_dist.files.writing import on_every_rank
 from numpy_dist.formats.source import StoredMetadata, library
 from numpy_dist.ir import structure
 from numpy_dist.layout.regions import Box
+
+if TYPE_CHECKING:
+    from numpy_dist.comm.base import Communicator
+
 
 __all__ = ["ZarrFolder", "chunks_of", "is_zarr", "write"]
 
@@ -124,7 +128,7 @@ def is_zarr(path: str) -> bool:
     return any(os.path.exists(os.path.join(path, name)) for name in ("zarr.json", ".zarray", ".zgroup"))
 
 
-def _write(zarr: Any, comm: Any, path: str, where: str, name: str, x: engine.Handle, writers: range) -> None:
+def _write(zarr: Any, comm: Communicator, path: str, where: str, name: str, x: engine.Handle, writers: range) -> None:
     """Write an array into the folder `where`; all ranks are `writers`, or rank 0 alone."""
     share = engine.share(x)
     boxes = None if share is None else [box for box in share.boxes if box is not None]
