@@ -99,5 +99,5 @@ def clean(folder: Path, keep: int | None) -> None:
                 os.unlink(file)
 
 
-def _packed(value: Any) -> bytes:
+def _packed(value: object) -> bytes:
     return json.dumps(value, separators=(",", ":"), sort_keys=True, allow_nan=False).encode()

@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,6 +26,10 @@ from numpy_dist.files.pieces import bytes_of
 from numpy_dist.files.reading import Reader, agreed
 from numpy_dist.frames import stack_level
 from numpy_dist.layout.regions import Box
+
+if TYPE_CHECKING:
+    from numpy_dist.comm.base import Communicator
+
 
 __all__ = ["latest", "restore", "steps"]
 
@@ -190,7 +194,7 @@ class _Checking(Reader):
                 self._compare(block[within], piece, checksum)
                 self._seen.append(number)
 
-    def finish(self, comm: Any) -> None:
+    def finish(self, comm: Communicator) -> None:
         seen = {number for numbers in comm.allgather(self._seen) for number in numbers}
         left = [number for number in range(len(self._pieces)) if number not in seen]
         for number in left[comm.rank :: comm.size]:
