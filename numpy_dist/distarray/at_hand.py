@@ -376,7 +376,7 @@ AtHand.__name__ = AtHand.__qualname__ = DistArray.__name__
 AtHand.__module__ = DistArray.__module__
 
 
-def view_at_hand(x: Any, part: np.ndarray, window: windows.Window) -> AtHand:
+def view_at_hand(x: AtHand, part: np.ndarray, window: windows.Window) -> AtHand:
     """The array at hand of a view of another one."""
     made: AtHand = _new(AtHand)
     made._real, made._window = part, window

@@ -703,7 +703,7 @@ class Methods(engine.Handle):
             numpy_stand_in(self).reshape(*shape)  # NumPy's error
         return call(np.reshape, self, (shape[0] if len(shape) == 1 else shape,), options)
 
-    def resize(self, *new_shape: Any, **options: Any) -> None:
+    def resize(self, *new_shape: Any, **options: bool) -> None:
         """Change shape and size in place; new elements are zero. Views of the array keep the old data."""
         np.empty(0, "V0").resize(*new_shape, **options)  # NumPy's errors; it takes no memory
         shape: Any = new_shape[0] if len(new_shape) == 1 else new_shape

@@ -124,7 +124,7 @@ def _kind(function: Function, *operands: Any) -> np.dtype:
     return kind
 
 
-def _is_square(a: Any) -> bool:
+def _is_square(a: DistArray | np.ndarray) -> bool:
     return bool(a.shape[0] == a.shape[1])
 
 
