@@ -13,23 +13,48 @@ from collections.abc import Callable
 
 import numpy as np
 
-__all__ = ["CHECKSUMS", "sums_crc32"]
+__all__ = ["CHECKSUMS", "Sums", "sums_crc32"]
 
 _WORD = np.dtype("<u8")
 _COLUMNS = 4096
 _ROWS = 16  # at once: 512 KiB, which stay in a core's cache between the two sums; of fewer, calls are what takes time
 
 
+class Sums:
+    """The checksum of bytes that are still being written, from their beginning on.
+
+    Parameters
+    ----------
+    data : memoryview
+        Of all bytes.
+    """
+
+    def __init__(self, data: memoryview) -> None:
+        size = len(data) // (_COLUMNS * _WORD.itemsize)
+        self._words = np.frombuffer(data, _WORD, size * _COLUMNS).reshape(size, _COLUMNS)
+        self._columns, self._rows = np.zeros(_COLUMNS, _WORD), np.empty(size, _WORD)
+        self._left, self._done = data[self._words.nbytes :], 0
+
+    def add(self, nbytes: int) -> None:
+        """Add the rows that have come to their end, now that so many bytes are there, counted from the beginning."""
+        first, self._done = self._done, nbytes // (_COLUMNS * _WORD.itemsize)
+        for start in range(first, self._done, _ROWS):
+            stop = min(start + _ROWS, self._done)
+            some = self._words[start:stop]
+            self._columns += np.add.reduce(some, axis=0)
+            np.add.reduce(some, axis=1, out=self._rows[start:stop])
+
+    @property
+    def value(self) -> int:
+        """The checksum, when all bytes are there and added."""
+        return zlib.crc32(self._left, zlib.crc32(self._rows, zlib.crc32(self._columns)))  # type: ignore[arg-type]
+
+
 def sums_crc32(data: memoryview) -> int:
     """The checksum of bytes."""
-    size = len(data) // (_COLUMNS * _WORD.itemsize)
-    words = np.frombuffer(data, _WORD, size * _COLUMNS).reshape(size, _COLUMNS)
-    columns, rows = np.zeros(_COLUMNS, _WORD), np.empty(size, _WORD)
-    for first in range(0, size, _ROWS):
-        some = words[first : first + _ROWS]
-        columns += np.add.reduce(some, axis=0)
-        np.add.reduce(some, axis=1, out=rows[first : first + _ROWS])
-    return zlib.crc32(data[words.nbytes :], zlib.crc32(rows, zlib.crc32(columns)))  # type: ignore[arg-type]
+    sums = Sums(data)
+    sums.add(len(data))
+    return sums.value
 
 
 CHECKSUMS: dict[str, Callable[[memoryview], int]] = {"crc32": zlib.crc32, "sums": sums_crc32}

@@ -8,14 +8,17 @@ from typing import Any
 import numpy as np
 
 from numpy_dist import engine
+from numpy_dist.checkpoint.checksum import Sums
 from numpy_dist.checkpoint.writer import CHECKSUM, RankPart
 from numpy_dist.files.direct import memory_for
 from numpy_dist.files.npy import header_of
-from numpy_dist.files.pieces import in_long_runs
+from numpy_dist.files.pieces import bytes_of, in_long_runs, parts_of
 from numpy_dist.files.writing import in_file_order
 from numpy_dist.layout.runs import runs
 
 __all__ = ["copied", "part_of"]
+
+_CACHED = 1 << 18  # bytes that are copied at once, and are in a core's cache then, beside those that they came from
 
 
 def part_of(x: Any, name: str) -> tuple[RankPart, dict[str, object], object]:
@@ -55,12 +58,25 @@ def part_of(x: Any, name: str) -> tuple[RankPart, dict[str, object], object]:
 
 
 def copied(part: RankPart, scratch: engine.Scratch) -> RankPart:
-    """A part with a block of its own, in memory of the pool, from which the disk can fetch it (`files.direct`)."""
+    """A part with a block of its own, in memory of the pool, from which the disk can fetch it (`files.direct`).
+
+    Its checksums come with it: what was copied last is still in the core's cache.
+    """
     if part.box is None or not part.block.size:
         return part
     first = next(iter(runs(part.shape, part.box)))
     place = len(part.header) + first * part.dtype.itemsize
     memory = memory_for(place, part.block.nbytes, lambda nbytes: scratch.empty(nbytes, np.uint8))
     block = np.ndarray(part.block.shape, part.dtype, buffer=memory.data)
-    np.copyto(block, part.block)
-    return part._replace(block=block)
+    checksums = {box: _copy(block[key], part.block[key]) for box, key in parts_of(part.box, block)}
+    return part._replace(block=block, checksums=checksums)
+
+
+def _copy(target: np.ndarray, source: np.ndarray) -> int:
+    """Copy elements to where they follow each other; the checksum of their bytes."""
+    sums, done = Sums(bytes_of(target)), 0
+    for key in engine.parts_in_order(target.shape, target.itemsize, limit=_CACHED):
+        np.copyto(target[key], source[key])
+        done += target[key].nbytes
+        sums.add(done)
+    return sums.value

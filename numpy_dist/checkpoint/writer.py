@@ -14,9 +14,10 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import prod
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -58,6 +59,8 @@ class RankPart(NamedTuple):
         Of this rank; None if it has nothing to write.
     block : ndarray
         The elements of the box.
+    checksums : dict
+        Of the pieces of the block that have them already.
     """
 
     name: str
@@ -66,6 +69,7 @@ class RankPart(NamedTuple):
     dtype: np.dtype
     box: Box | None
     block: np.ndarray
+    checksums: Mapping[Box, int] = MappingProxyType({})
 
 
 class Writing:
@@ -174,7 +178,12 @@ class Writing:
     def _write(self, part: RankPart) -> list[tuple[Box, int]]:
         """Write this rank's part of an array; the checksums of its pieces."""
         found: list[tuple[Box, int]] = []
-        path, checksum = self.folder / DATA / part.name, CHECKSUMS[CHECKSUM]
+
+        def seen(box: Box, data: memoryview) -> None:
+            known = part.checksums.get(box)
+            found.append((box, CHECKSUMS[CHECKSUM](data) if known is None else known))
+
+        path = self.folder / DATA / part.name
         descriptor, direct = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666), -1
         try:
             os.ftruncate(descriptor, len(part.header) + prod(part.shape) * part.dtype.itemsize)
@@ -188,7 +197,7 @@ class Writing:
                     part.shape,
                     part.box,
                     part.block,
-                    lambda box, data: found.append((box, checksum(data))),
+                    seen,
                     functools.partial(write_direct, direct),
                 )
             os.fsync(descriptor)

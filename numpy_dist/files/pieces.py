@@ -16,7 +16,7 @@ from numpy_dist.engine import parts_in_order, progressed
 from numpy_dist.layout.regions import Box
 from numpy_dist.layout.runs import run_length, runs
 
-__all__ = ["bytes_of", "in_long_runs", "read_all", "read_box", "write_all", "write_box", "write_piece"]
+__all__ = ["bytes_of", "in_long_runs", "parts_of", "read_all", "read_box", "write_all", "write_box", "write_piece"]
 
 _LONG = 1 << 15  # bytes of a run that is worth a call of the system
 _FEW = 1 << 10  # runs of which each may have a call of its own, however short they are
@@ -113,7 +113,7 @@ def write_box(
     write : callable, optional
         Writes a run: ``write(descriptor, data, place)``.
     """
-    for part, key in _parts(box, block):
+    for part, key in parts_of(box, block):
         data, done = bytes_of(np.ascontiguousarray(block[key])), 0
         seen(part, data)
         progressed(len(data))
@@ -179,7 +179,7 @@ def _read_rows(descriptor: int, offset: int, shape: Sequence[int], box: Box, blo
         block[start - lo : start - lo + len(found)] = found[(slice(None), *within)]
 
 
-def _parts(box: Box, block: np.ndarray) -> Iterator[tuple[Box, tuple]]:
+def parts_of(box: Box, block: np.ndarray) -> Iterator[tuple[Box, tuple]]:
     """Boxes of some megabytes that follow one another in a box, and their indices in its block."""
     if not block.size:
         return

@@ -15,8 +15,10 @@ import pytest
 import numpy_dist as nd
 from numpy_dist import checkpoint, engine
 from numpy_dist.checkpoint import folder as folders
-from numpy_dist.checkpoint import saving, writer
+from numpy_dist.checkpoint import saving, snapshot, writer
+from numpy_dist.checkpoint.checksum import CHECKSUMS
 from numpy_dist.comm.detect import get_communicator
+from numpy_dist.engine.data import streaming
 from numpy_dist.errors import CheckpointWarning
 from numpy_dist.files import direct, pieces, replacement
 from numpy_dist.spmd_testing import run_simulated
@@ -171,6 +173,33 @@ def test_what_the_program_does_meanwhile_is_not_saved(tmp_path: Path, monkeypatc
         np.testing.assert_array_equal(state["plain"], np.arange(3))
 
     on_ranks(3, body)
+
+
+@pytest.mark.parametrize("cached", [1 << 12, 1 << 18])
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+def test_copies_have_the_checksums_of_what_is_written(
+    ranks: int, cached: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the strides in memory, the pieces of the file and the parts that are copied at once."""
+    monkeypatch.setattr(snapshot, "_CACHED", cached)
+    monkeypatch.setattr(streaming, "PIECE_BYTES", 1 << 20)
+    wide = np.random.default_rng(0).random((701, 1026))
+
+    def body() -> None:
+        x = nd.asarray(wide)
+        state = {"whole": x, "strided": x[:, 3:-2:2], "flat": nd.asarray(wide.ravel()[:-5]), "turned": x[::-1].T}
+        checkpoint.save(tmp_path, state, step=1, background=True)
+        checkpoint.wait()
+
+    on_ranks(ranks, body)
+    for entry in folders.read_manifest(folders.step_path(tmp_path, 1))["arrays"]:
+        stored = np.load(tmp_path / "data" / entry["file"])
+        in_order = stored.T if stored.flags.f_contiguous and not stored.flags.c_contiguous else stored
+        assert sum(np.prod([hi - lo for lo, hi in box]) for box, _ in entry["pieces"]) == stored.size
+        assert len(entry["pieces"]) >= 3
+        for box, checksum in entry["pieces"]:
+            piece = np.ascontiguousarray(in_order[tuple(slice(*pair) for pair in box)])
+            assert CHECKSUMS["sums"](pieces.bytes_of(piece)) == checksum
 
 
 @pytest.mark.parametrize("ranks", [1, 3])

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from numpy_dist.checkpoint.checksum import CHECKSUMS
+from numpy_dist.checkpoint.checksum import CHECKSUMS, Sums
 
 ROW = 8 * 4096
 
@@ -59,3 +59,14 @@ def test_it_is_what_is_written_down(size: int) -> None:
     rows = [sum(words[4096 * k : 4096 * (k + 1)]) % 2**64 for k in range(whole)]
     packed = b"".join(value.to_bytes(8, "little") for value in columns + rows)
     assert CHECKSUMS["sums"](memoryview(data)) == zlib.crc32(packed + data[whole * ROW :])
+
+
+@pytest.mark.parametrize("step", [1000, ROW, 5 * ROW + 8, 40 * ROW])
+def test_it_may_be_added_while_bytes_come(step: int) -> None:
+    data = np.random.default_rng(2).bytes(37 * ROW + 77)
+    made = bytearray(len(data))
+    sums = Sums(memoryview(made))
+    for start in range(0, len(data), step):
+        made[start : start + step] = data[start : start + step]
+        sums.add(min(start + step, len(data)))
+    assert sums.value == CHECKSUMS["sums"](memoryview(data))
