@@ -28,6 +28,7 @@ from numpy_dist.parallel.matmul import multiply, ring, ring_on_device
 from numpy_dist.parallel.mesh_product import MeshProduct, best_mesh
 from numpy_dist.parallel.panels import HeldMatrix, panel_product, words_of_panels
 from numpy_dist.parallel.row_gram import row_gram
+from numpy_dist.settings import config
 
 if TYPE_CHECKING:
     from numpy import _CastingKind
@@ -353,22 +354,56 @@ def _matrices(a: Any, b: Any, dtype: np.dtype, name: str) -> DistArray:
                     return _gram_by_contraction(a, b, of_rows, dtype, name)
         costs[_by_blocks] = _moved(a, 0) + _moved(b, 0) + best_mesh(m, k, n, size)[1]
     if size > 1 and min(m, n) >= _FOR_PANELS and engine.device(dtype) is None and _lie_in_boxes(a, b):
-        whole = {
-            _by_contraction: _moved(a, 1) + _moved(b, 0),
-            _by_blocks: _moved(a, 0) + _moved(b, 0),
-            _by_rows: _moved(a, 0) + min(_moved(b, 0), _moved(b, 1)),
-            _by_columns: _moved(b, 1) + min(_moved(a, 0), _moved(a, 1)),
-        }
-        in_place = (_by_rows, _by_columns)  # only of operands that lie as they need them
-        costs = {which: cost for which, cost in costs.items() if which not in in_place or not whole[which]}
-        layouts = {result: words_of_panels(_box_layout(a), _box_layout(b), result, k) for result in _results(a, b)}
-        result = min(layouts, key=lambda layout: layouts[layout])
-        # A way for which operands lie well is left only for half as many words.
-        if all(
-            layouts[result] * (1 if whole[which] or which == _by_blocks else 2) < cost for which, cost in costs.items()
-        ):
-            return _by_panels(a, b, result, dtype, name)
+        choices = tuple(costs.items())
+        way, result = _with_panels(_box_layout(a), _box_layout(b), (m, k, n), choices, _known_of_ranks())
+        return way(a, b, dtype, name) if result is None else _by_panels(a, b, result, dtype, name)
     return min(costs, key=lambda algorithm: costs[algorithm])(a, b, dtype, name)
+
+
+@functools.lru_cache(maxsize=1024)
+def _with_panels(
+    left: Layout | None,
+    right: Layout | None,
+    extents: tuple[int, int, int],
+    costs: tuple[tuple[Function, int], ...],
+    ranks: tuple[object, ...],
+) -> tuple[Function, Layout | None]:
+    """The way of a product for which panels may move, and the layout in which it is made of panels, if it is.
+
+    Parameters
+    ----------
+    left, right : Layout or None
+        Of the operands; None for one of which each rank has all.
+    extents : (int, int, int)
+        Rows, the summed axis and columns.
+    costs : tuple of (function, int)
+        What the other ways move.
+    ranks : tuple
+        What default layouts depend on: see `_known_of_ranks`.
+    """
+    m, k, n = extents
+    of_left = [_to_cut(left, (m, k), axis) for axis in (0, 1)]
+    of_right = [_to_cut(right, (k, n), axis) for axis in (0, 1)]
+    whole = {
+        _by_contraction: of_left[1] + of_right[0],
+        _by_blocks: of_left[0] + of_right[0],
+        _by_rows: of_left[0] + min(of_right),
+        _by_columns: of_right[1] + min(of_left),
+    }
+    # Rows and columns are made in place: only of operands that lie as they need them.
+    ways = {way: cost for way, cost in costs if way not in (_by_rows, _by_columns) or not whole[way]}
+    layouts = {result: words_of_panels(left, right, result, k) for result in _results(left, right, (m, n))}
+    result = min(layouts, key=lambda layout: layouts[layout])
+    # A way for which operands lie well is left only for half as many words.
+    if all(layouts[result] * (1 if whole[way] or way == _by_blocks else 2) < cost for way, cost in ways.items()):
+        return _by_panels, result
+    return min(ways, key=lambda way: ways[way]), None
+
+
+def _known_of_ranks() -> tuple[object, ...]:
+    """What default layouts depend on besides shapes."""
+    runtime = engine.runtime()
+    return runtime.size, runtime.weights, runtime.comm.nodes, config.MIN_SHARD_BYTES == 0
 
 
 # Fewer rows or columns are not worth that panels move with each product: an operand that is redistributed is kept.
@@ -405,9 +440,18 @@ def _matmul_in(dtype: np.dtype, out: np.ndarray | None = None) -> Function:
 
 def _is_cut(x: DistArray, axis: int) -> Cut | None:
     """How a matrix is cut, if it is cut along this axis and by all ranks."""
-    layout = engine.layout_of(x) if engine.is_sharded(x) else None
+    return _cut_by_all(_box_layout(x), axis)
+
+
+def _cut_by_all(layout: Layout | None, axis: int) -> Cut | None:
+    """How a layout cuts an axis, if it cuts nothing else, for all ranks."""
     cut = None if layout is None or layout.mesh.ndim > 1 else layout.cut_of(axis)
     return cut if cut is not None and cut.extent == engine.runtime().size else None
+
+
+def _to_cut(layout: Layout | None, shape: tuple[int, int], axis: int) -> int:
+    """As `_moved`, of a matrix that lies in boxes."""
+    return 0 if layout is None or _cut_by_all(layout, axis) is not None else prod(shape)
 
 
 def _moved(x: DistArray, axis: int) -> int:
@@ -439,11 +483,10 @@ def _lie_in_boxes(a: DistArray, b: DistArray) -> bool:
     return bool(sharded) and all(engine.layout_of(x) is not None for x in sharded)
 
 
-def _results(a: DistArray, b: DistArray) -> list[Layout]:
+def _results(left: Layout | None, right: Layout | None, shape: tuple[int, int]) -> list[Layout]:
     """Layouts in which a product may be made of panels: on the mesh of an operand, or cut along one axis."""
-    shape, found = (a.shape[0], b.shape[1]), []
-    for x, other, axis in ((a, b, 0), (b, a, 1)):
-        layout, its = _box_layout(x), _box_layout(other)
+    found = []
+    for layout, its, axis in ((left, right, 0), (right, left, 1)):
         if layout is None or layout.mesh.ndim != 2 or len(layout.cut_axes) != 2 or layout.size != engine.runtime().size:
             continue
         axes = [what.axis for what in layout.dims if isinstance(what, Cut)]
@@ -458,8 +501,8 @@ def _results(a: DistArray, b: DistArray) -> list[Layout]:
             dims.append(what if isinstance(what, Cut) and what.axis == of else Cut(of, cuts[dim].points))
         found.append(Layout(shape, layout.mesh, tuple(dims)))
     found.sort(key=lambda layout: [what.axis for what in layout.dims if isinstance(what, Cut)])
-    for x, axis in ((a, 0), (b, 1)):
-        along = _is_cut(x, axis)
+    for layout, axis in ((left, 0), (right, 1)):
+        along = _cut_by_all(layout, axis)
         found.append(_cut_layout(shape, axis, None if along is None else along.points))
     return found
 
