@@ -26,6 +26,7 @@ from numpy_dist.layout.regions import box_shape
 from numpy_dist.parallel.contraction import Contraction
 from numpy_dist.parallel.matmul import multiply, ring, ring_on_device
 from numpy_dist.parallel.mesh_product import MeshProduct, best_mesh
+from numpy_dist.parallel.narrow_product import narrow_product, words_of_narrow
 from numpy_dist.parallel.panels import HeldMatrix, panel_product, words_of_panels
 from numpy_dist.parallel.row_gram import row_gram
 from numpy_dist.settings import config
@@ -357,6 +358,14 @@ def _matrices(a: Any, b: Any, dtype: np.dtype, name: str) -> DistArray:
         choices = tuple(costs.items())
         way, result = _with_panels(_box_layout(a), _box_layout(b), (m, k, n), choices, _known_of_ranks())
         return way(a, b, dtype, name) if result is None else _by_panels(a, b, result, dtype, name)
+    if size > 1 and min(m, n) < _FOR_PANELS and engine.device(dtype) is None and _lie_in_boxes(a, b):
+        pair: Any = (a, b) if n <= m else (np.transpose(b), np.transpose(a))
+        one, other = pair
+        lying = _box_layout(one)
+        if lying is not None and _lies_on_mesh(lying) and not engine.is_transpose(a, b):
+            result = _cut_layout((one.shape[0], other.shape[1]), 0)
+            if words_of_narrow(lying, _box_layout(other), result) < min(costs.values()):
+                return _by_blocks_as_they_lie(one, other, result, dtype, name, n > m)
     return min(costs, key=lambda algorithm: costs[algorithm])(a, b, dtype, name)
 
 
@@ -406,7 +415,7 @@ def _known_of_ranks() -> tuple[object, ...]:
     return runtime.size, runtime.weights, runtime.comm.nodes, config.MIN_SHARD_BYTES == 0
 
 
-# Fewer rows or columns are not worth that panels move with each product: an operand that is redistributed is kept.
+# Fewer rows or columns are not worth that panels of both operands move with each product.
 _FOR_PANELS = 64
 _FOR_PAIRS = 64  # from this inner extent on half a product costs more than to send its result
 
@@ -581,8 +590,8 @@ def _rows_of_product(
         return engine.from_local(made if made.dtype == dtype else made.astype(dtype), result)
 
 
-def _by_panels(a: DistArray, b: DistArray, result: Layout, dtype: np.dtype, name: str) -> DistArray:
-    """The result stays, panels of both operands come from where they lie."""
+def _held(a: DistArray, b: DistArray) -> tuple[HeldMatrix, HeldMatrix]:
+    """What this rank has of two operands."""
     layouts = _box_layout(a), _box_layout(b)
     lying = [(x, layout) for x, layout in zip((a, b), layouts, strict=True) if layout is not None]
     held = iter(blocks(*lying))
@@ -590,11 +599,36 @@ def _by_panels(a: DistArray, b: DistArray, result: Layout, dtype: np.dtype, name
         HeldMatrix(engine.plain(x) if layout is None else next(held), layout)
         for x, layout in zip((a, b), layouts, strict=True)
     )
+    return left, right
+
+
+def _by_panels(a: DistArray, b: DistArray, result: Layout, dtype: np.dtype, name: str) -> DistArray:
+    """The result stays, panels of both operands come from where they lie."""
+    left, right = _held(a, b)
     box = result.box(engine.runtime().rank)
     with engine.Scratch() as scratch, events_reported(name):
         out = scratch.empty((0,) if box is None else box_shape(box), _work_dtype(dtype))
         panel_product(left, right, result, engine.runtime().comm, out, _most_of(a, b, out.dtype), scratch.empty)
         return engine.from_local(out.astype(dtype, copy=False), result)
+
+
+def _lies_on_mesh(layout: Layout) -> bool:
+    """Whether a mesh of all ranks cuts both axes of a matrix."""
+    return layout.mesh.ndim == len(layout.cut_axes) == 2 and layout.size == engine.runtime().size
+
+
+def _by_blocks_as_they_lie(
+    a: DistArray, b: DistArray, result: Layout, dtype: np.dtype, name: str, transposed: bool
+) -> DistArray:
+    """The product with a narrow matrix, or its transpose: partial products of blocks, of which owners have the sums."""
+    left, right = _held(a, b)
+    box = result.box(engine.runtime().rank)
+    held = 0 if box is None else box[0][1] - box[0][0]
+    with engine.Scratch() as scratch, events_reported(name):
+        made = scratch.empty((b.shape[1], held) if transposed else (held, b.shape[1]), _work_dtype(dtype))
+        out = made.T if transposed else made
+        narrow_product(left, right, result, engine.runtime().comm, out, _most_of(a, b, made.dtype), scratch.empty)
+        return engine.from_local(made.astype(dtype, copy=False), result.transpose((1, 0)) if transposed else result)
 
 
 def _by_blocks(a: DistArray, b: DistArray, dtype: np.dtype, name: str) -> DistArray:

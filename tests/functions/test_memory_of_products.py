@@ -66,6 +66,13 @@ def test_transposed_operands_of_default_layouts() -> None:
     check(lambda a, b: b.T @ a.T, a, b)
 
 
+@pytest.mark.parametrize("width", (1, 20))
+def test_narrow_operands_beside_one_of_default_layout(width: int) -> None:
+    a, v = array((900, 900), None), array((900, width), None)
+    for call in (lambda a, v: a @ v, lambda a, v: a.T @ v, lambda a, v: v.T @ a, lambda a, v: a @ v[:, 0]):
+        check(call, a, v)
+
+
 @pytest.mark.parametrize("splits", [(1, 0), (1, 1)])
 def test_a_long_operand_cut_along_the_summed_axis(splits: tuple[int, int]) -> None:
     left, right = splits
