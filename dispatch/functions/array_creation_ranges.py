@@ -16,7 +16,15 @@ from numpy_dist import engine
 from numpy_dist.argument_types import Function
 from numpy_dist.dispatch.core.registry import implements
 from numpy_dist.dispatch.patterns.arguments import NoValue, as_handle
-from numpy_dist.dispatch.patterns.creation import OURS, as_shape, chosen_layout, elsewhere, from_parts, is_replicated
+from numpy_dist.dispatch.patterns.creation import (
+    OURS,
+    as_shape,
+    chosen_layout,
+    elsewhere,
+    from_parts,
+    from_steps,
+    is_replicated,
+)
 from numpy_dist.dispatch.patterns.numpy_source import numpy_source
 from numpy_dist.dispatch.patterns.replicate import everywhere
 from numpy_dist.ir.rules import broadcast_shapes
@@ -31,6 +39,7 @@ if TYPE_CHECKING:
     from numpy_dist.layout.mesh import Mesh
 
 T = TypeVar("T")
+_MOST_EXACT = 1 << 53  # integers up to which floats are exact
 _NUMBERS = (int, float, complex, np.integer, np.floating, np.complexfloating)
 
 
@@ -119,6 +128,11 @@ def arange(
         if kind.kind in "iufc" and not is_replicated((length,), kind, layout):
             first = np.empty(2, kind)
             first[0], first[1] = start, start + step
+            if kind == np.float64 and 2 <= length <= _MOST_EXACT:
+                with np.errstate(all="ignore"):
+                    difference = first[1] - first[0]
+                given = dict(enumerate(first.tolist()))
+                return from_steps(float(first[0]), float(difference), given, length, layout, (start, step))
             return from_parts(_evenly(first), (length,), kind, layout, made_of=(start, step))
     values = np.arange(*positional, **named)
     return engine.from_global(values, chosen_layout(values.shape, split, mesh), compared=True)
@@ -180,8 +194,20 @@ def linspace(
             np.floor(values, out=values)
         return values.astype(sample.dtype, copy=False)
 
-    made = from_parts(part, (count,), sample.dtype, layout, made_of=(first, last, endpoint))
+    made_of = (first, last, endpoint)
+    calm = inner == sample.dtype == np.float64 and _is_calm(first, last, step)
+    if calm and count <= _MOST_EXACT:
+        given = {count - 1: float(last)} if endpoint else {}  # type: ignore[arg-type]
+        made = from_steps(float(first), float(step), given, count, layout, made_of)  # type: ignore[arg-type]
+    else:
+        made = from_parts(part, (count,), sample.dtype, layout, made_of=made_of)
     return (made, step) if retstep else made
+
+
+def _is_calm(first: Any, last: Any, step: Any) -> bool:
+    """Whether values from `first` to `last` come without floating-point events: they neither overflow nor underflow."""
+    limits = np.finfo(np.float64)
+    return bool(max(abs(float(first)), abs(float(last))) < limits.max / 4 and abs(step) > limits.tiny)
 
 
 @implements(np.logspace, varies=OURS, replicated=True)

@@ -169,16 +169,20 @@ def from_reader(
 
 
 def from_filler(
-    fill: Callable[[Box, np.ndarray], None], shape: Sequence[int], dtype: DTypeLike, layout: Layout | None = None
+    fill: Callable[[Box, np.ndarray], None],
+    shape: Sequence[int],
+    dtype: DTypeLike,
+    layout: Layout | None = None,
+    made_of: bytes = b"",
 ) -> Handle:
     """A handle of data that are written where they lie: ``fill(box, block)`` fills a C-contiguous block on each rank.
 
-    Not collective.
+    Not collective; `made_of` as in `from_reader`.
     """
     shape, dtype = tuple(shape), np.dtype(dtype)
     handle = make_storage(shape, dtype, layout or runtime().default_layout(shape))
     storage = handle._storage
-    came_in(storage)
+    came_in(storage, made_of)
     box = storage.layout.box(runtime().rank)
     if box is not None:
         storage.allocate(box)
