@@ -164,7 +164,7 @@ def along_axis(function: Function, a: object, axis: int, *, name: str, order: st
     if handle.ndim == 1:
         decline("a single item cannot be divided between the ranks")
     axes = copy_axes("K", engine.metadata(handle)) if order == "K" else None
-    here = _of_only_rank([handle])
+    here = _of_only_rank([handle], large=library)  # whose results lie in memory that becomes the array's
     if here is None:
         return _lines(function, handle, axis, axes, name, library)
     return _each(_lines(function, here[0], axis, axes, name, library), lambda x: engine.from_only_rank(x, axes))
@@ -184,10 +184,12 @@ def _lines(function: Function, a: Any, axis: int, axes: tuple[int, ...] | None, 
     return found if axes is None else _each(found, lambda x: _permuted(x, np.argsort(axes).tolist(), 0))
 
 
-def _of_only_rank(handles: Sequence[engine.Handle]) -> list[np.ndarray] | None:
-    """The operands where they lie, if there is one rank, which has them on its host, and they are not large."""
+def _of_only_rank(handles: Sequence[engine.Handle], large: bool = False) -> list[np.ndarray] | None:
+    """The operands where they lie, if there is one rank, which has them on its host, and they are not `large` or may be."""
     rt = engine.runtime()
-    if rt.size > 1 or not rt.backend.memory.on_host or sum(engine.metadata(x).nbytes for x in handles) > _IN_CACHE:
+    if rt.size > 1 or not rt.backend.memory.on_host:
+        return None
+    if not large and sum(engine.metadata(x).nbytes for x in handles) > _IN_CACHE:
         return None
     engine.force(*(x for x in handles if not engine.is_at_hand(x)))  # all, before the memory of any is looked at
     if rt.computes:
