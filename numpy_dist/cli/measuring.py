@@ -67,6 +67,18 @@ OPERATIONS: dict[str, tuple[Callable[[Any], Any], int, str]] = {
     "remainder": (lambda x: x % 0.3, 1, "fmod"),
 }
 
+# The same of complex numbers, named "complex add" and so on; each gives two results of 8 bytes.
+COMPLEX_OPERATIONS: dict[str, tuple[Callable[[Any], Any], int, str]] = {
+    "add": (lambda x: x + 0.01, 8, "subtract"),
+    "negative": (np.negative, 8, "positive conjugate"),
+    "multiply": (lambda x: x * (0.9 + 0.1j), 8, "square"),
+    "where": (lambda x: np.where(x.real > 0.5, x, 0.3), 8, ""),
+    "divide": (lambda x: 0.5 / x, 4, ""),
+    "absolute": (np.absolute, 1, ""),
+    "sqrt": (np.sqrt, 1, ""),
+    "exp": (np.exp, 1, "log"),
+}
+
 
 def measure(hosts: str = "") -> MachineSpeeds:
     """The speeds of this machine: children measure, for half a minute or a whole one.
@@ -209,7 +221,6 @@ class SpeedMeter:
         import numpy_dist
 
         x, few = (numpy_dist.asarray(np.linspace(0.1, 0.9, n)) for n in (ELEMENTS, 16))
-        y, least = numpy_dist.zeros(ELEMENTS), numpy_dist.zeros(16)
 
         def of(operation: Callable[[object], object], repeats: int, source: object, target: Any) -> float:
             def work() -> None:
@@ -222,10 +233,16 @@ class SpeedMeter:
             return self.typical(work)
 
         found: dict[str, float] = {}
-        for name, (operation, repeats, alike) in OPERATIONS.items():
-            seconds = of(operation, repeats, x, y)
-            rate = repeats * ELEMENTS / max(seconds - of(operation, repeats, few, least), 0.1 * seconds)
-            found |= dict.fromkeys((name, *alike.split()), rate)
+        for prefix, table, unit in (("", OPERATIONS, 1.0), ("complex ", COMPLEX_OPERATIONS, 1.0 + 0.1j)):
+            sources = x * unit, few * unit
+            targets = [numpy_dist.zeros(source.shape, source.dtype) for source in sources]
+            for name, (operation, repeats, alike) in table.items():
+                seconds, least = (
+                    of(operation, repeats, source, target) for source, target in zip(sources, targets, strict=True)
+                )
+                results = repeats * ELEMENTS * sources[0].dtype.itemsize // 8
+                rate = results / max(seconds - least, 0.1 * seconds)
+                found |= {prefix + each: rate for each in (name, *alike.split())}
         whole, part = self.typical(lambda: float(x.sum())), self.typical(lambda: float(few.sum()))
         found["a reduction"] = ELEMENTS / max(whole - part, 0.1 * whole)
         return found | self.row_rates()
@@ -436,16 +453,18 @@ def _alone() -> dict[str, object]:
         waves = numpy_dist.asarray(np.random.default_rng(1).random((WAVES, WAVES)) + 0j)
         function = meter.function()
 
-        def rate(amount: float, work: Callable[[], object]) -> float:
+        def rate(amount: float, work: Callable[[], object], besides: float = 0.0) -> float:
             seconds = meter.typical(work)
-            return amount / max(seconds - function, 0.1 * seconds)
+            return amount / max(seconds - function - besides, 0.1 * seconds)
 
         # First: what is freed later stays with the process, and new arrays then take no new pages.
         functions = {name: rate(amount, work) for name, (amount, work) in _functions().items()}
         bandwidths = meter.bandwidths()
         products = [(float(side), rate(*_product(side))) for side in SIDES]
+        copied = 2 * source.nbytes / meter.typical(lambda: run_together(copies))
+        passes = 2 * 2 * 16 * WAVES**2 / copied  # a transform reads and writes all, once for each axis
         return {
-            "copy_bandwidth": 2 * source.nbytes / meter.typical(lambda: run_together(copies)),
+            "copy_bandwidth": copied,
             "kernel_bandwidth": bandwidths[-1][1],
             "bandwidths": bandwidths,
             "product_rates": products,
@@ -455,7 +474,7 @@ def _alone() -> dict[str, object]:
             **meter.python(),
             "function_seconds": function,
             "sort_rate": rate(KEYS * log2(KEYS), lambda: np.sort(keys)),
-            "transform_flops": rate(5 * WAVES**2 * 2 * log2(WAVES), lambda: np.fft.fft2(waves)),
+            "transform_flops": rate(5 * WAVES**2 * 2 * log2(WAVES), lambda: np.fft.fft2(waves), passes),
             "random_rate": rate(SAMPLES, lambda: generator.random(SAMPLES)),
             "operation_rates": meter.rates(),
             **functions,

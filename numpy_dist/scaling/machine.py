@@ -43,7 +43,7 @@ class MachineSpeeds:
         its cores: where ranks have fewer threads than there are cores, as many of them run at a time as fit.
     sort_rate, transform_flops, random_rate : float
         Of a sort on all cores, comparisons in a second, counted as ``n log2 n``; of Fourier transforms, operations,
-        counted as ``5 n log2 n``; random numbers.
+        counted as ``5 n log2 n``, without what reading and writing the lines takes; random numbers.
     product_bandwidth : float
         Bytes in a second that a product of a matrix of few columns and a vector reads, where no cache holds the matrix.
     factor_flops : float
@@ -70,7 +70,8 @@ class MachineSpeeds:
         `kernel_bandwidth`.
     operation_rates : dict of str to float
         By NumPy's names, results of 8 bytes in a second, on all cores, where nothing but the operation counts.
-        Operations that are not in it take no time beside what they read and write.
+        Operations that are not in it take no time beside what they read and write. Those of complex numbers are named
+        "complex add" and so on; where they are not there, a result of 8 bytes takes as long as a real one.
     product_rates : sequence of (float, float)
         The least side of the matrices of a product, ascending, and floating-point operations in a second. Between them
         it is interpolated; where there are none, it is `flops`.

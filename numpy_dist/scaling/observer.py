@@ -305,6 +305,8 @@ class PlanObserver:
 def operations_of(statements: Sequence[Statement], rank: int) -> tuple[tuple[str, int], ...]:
     """Names of the operations of a loop, and how many results of 8 bytes each of them gives on a rank.
 
+    Those of complex numbers have "complex" before them.
+
     Rows cost time of their own. "a row" is how often the loop begins one that memory does not go on with: in what it
     stores or reads for that, or since an operand is the same for all rows, once for all of them, or for each reduction
     along some axes that has one. "a reduced row" is how many rows such reductions go through.
@@ -315,8 +317,11 @@ def operations_of(statements: Sequence[Statement], rank: int) -> tuple[tuple[str
         box = statement.space.box(rank)
         if box is None:
             continue
-        size = max(ref.array.dtype.itemsize for ref in (*statement.outputs, *statement.reads()))
+        kinds = [ref.array.dtype for ref in (*statement.outputs, *statement.reads())]
+        size = max(kind.itemsize for kind in kinds)
         name = "a reduction" if isinstance(statement, Reduction) else statement.op.name
+        if not isinstance(statement, Reduction) and any(kind.kind == "c" for kind in kinds):
+            name = f"complex {name}"
         found[name] += box_size(box) * size // 8
         extents = [hi - lo for lo, hi in box if hi - lo > 1]
         if len(extents) < 2:

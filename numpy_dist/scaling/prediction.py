@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
+from math import inf
 from statistics import median
 
 from numpy_dist.comm.base import SLOT_BYTES
@@ -103,7 +105,8 @@ def predict_counts(counts: LineCounts, size: int, machine: MachineSpeeds, held: 
     -----
     Of messages in both directions the larger direction counts. A collective has ``ceil(log2(size))`` rounds, and brings
     each rank what all others contribute, at least a slot of each; of a gather it brings the whole array besides what
-    its messages do, which are counted anyhow. Ranks on one machine share its memory and cores, and not the network:
+    its messages do, which are counted anyhow. Messages are packed and unpacked: their bytes are copied once on each
+    side. Ranks on one machine share its memory and cores, and not the network:
     each takes as long as all that take turns with it. A loop takes as long as its memory or its operations do,
     whichever is more. Loops and functions that are counted, but not one by one in `work`, are taken for large ones.
     """
@@ -113,6 +116,8 @@ def predict_counts(counts: LineCounts, size: int, machine: MachineSpeeds, held: 
     messages = max(counts.messages, counts.received_messages)
     contributed = counts.collective_bytes
     sent = counts.bytes - contributed
+    # What is sent is read and brought together; what has come is read and put where it belongs.
+    work["memory"] += threaded * 2 * (sent + counts.received_bytes) / machine.copy_bandwidth
     slots = counts.collectives * SLOT_BYTES
     collected = max(contributed, slots) * (size - 1) if size > 1 else 0
     interpreter = (
@@ -142,7 +147,7 @@ def _work_seconds(counts: LineCounts, sharing: float, machine: MachineSpeeds, he
             loop_bytes -= count * work.nbytes
             memory = work.nbytes / machine.bandwidth(max(work.nbytes, held) * sharing)
             rates = machine.operation_rates
-            operations = sum(amount / rates[name] for name, amount in work.operations if name in rates)
+            operations = sum(amount / _rate(rates, name) for name, amount in work.operations)
             found["memory" if memory >= operations else "operations"] += count * max(memory, operations)
         else:
             part, rate = {
@@ -166,10 +171,17 @@ def _work_seconds(counts: LineCounts, sharing: float, machine: MachineSpeeds, he
                     seconds = max(seconds, work.nbytes / machine.product_bandwidth)
                 elif work.kind == "rows":
                     seconds += work.nbytes / machine.copy_bandwidth
+                elif work.kind == "fft":  # lines are read and written, from memory and to it
+                    seconds += 2 * work.nbytes / machine.copy_bandwidth
                 found[part] += count * seconds
     found["memory"] += loop_bytes / machine.kernel_bandwidth + function_bytes / machine.copy_bandwidth
     found["arithmetic"] += flops / machine.flops
     return {part: sharing * seconds for part, seconds in found.items()}
+
+
+def _rate(rates: Mapping[str, float], name: str) -> float:
+    """Results in a second of an operation, of a complex one as of real numbers where nothing else is known."""
+    return rates.get(name) or rates.get(name.removeprefix("complex "), inf)
 
 
 def predict_rank(rank: RankPlan, size: int, machine: MachineSpeeds) -> PredictedSeconds:

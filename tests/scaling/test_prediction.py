@@ -35,6 +35,7 @@ def test_each_part_comes_of_its_counts() -> None:
     found = predict_counts(counts, 4, MACHINE)
     assert found.latency == 2.0 * (5 + 2 * 2)
     assert found.bandwidth == (80 + 1000 * 3) / 4.0
+    assert found.memory == 2 * (40 + 80) / 100, "messages are packed, and unpacked"
 
 
 def test_a_collective_brings_a_slot_of_each_rank() -> None:
@@ -148,6 +149,13 @@ def test_a_loop_takes_what_limits_it() -> None:
     assert (found.memory, found.operations, found.total) == (100 / 50, 100 / 4 + 100 / 1000, 27.1)
 
 
+def test_complex_operations_have_rates_of_their_own() -> None:
+    work = LoopWork(100, (("complex divide", 100), ("complex exp", 100), ("complex copysign", 9)))
+    machine = replace(MACHINE, operation_rates={"divide": 8.0, "complex divide": 2.0, "exp": 4.0})
+    found = predict_counts(LineCounts(loops=1, loop_bytes=100, work=Counter([work])), 1, machine)
+    assert found.operations == 100 / 2 + 100 / 4, "as of real numbers, where nothing else is known"
+
+
 def test_functions_have_speeds_of_their_own() -> None:
     machine = replace(MACHINE, sort_rate=5.0, transform_flops=7.0, random_rate=2.0, function_seconds=1.0)
     x = np.empty((64, 16))
@@ -161,7 +169,8 @@ def test_functions_have_speeds_of_their_own() -> None:
     assert [work.amount for work in works[:3]] == [512 * 4, 5 * 512 * 10, 64 * 16 * 2 // 2]
     amounts = {"functions": 5, "function_bytes": 4 * x.nbytes // 2, "flops": works[2].amount}
     found = predict_counts(LineCounts(**amounts, work=Counter(works)), 2, machine)
-    assert found.functions == pytest.approx(works[0].amount / 5 + works[1].amount / 7 + 10 / 2)
+    passes = 2 * works[1].nbytes / 100  # a transform reads its lines and writes them
+    assert found.functions == pytest.approx(works[0].amount / 5 + works[1].amount / 7 + passes + 10 / 2)
     assert found.arithmetic == works[2].amount / 10 and found.interpreter == 5.0
     assert found.memory == x.nbytes / 2 / 100, "what is not known reads its arguments"
     rank = RankPlan(0, lines={LINE: LineCounts(**amounts, work=Counter(works))}, texts={LINE: "y = svd(x)"})

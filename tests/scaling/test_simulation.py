@@ -103,8 +103,15 @@ def test_rows_and_parts_are_counted() -> None:
         numpy_dist.wait(made)
         return near, made, np.where(mask[:, None], x, 0.0).sum(axis=0)
 
+    def waves() -> object:
+        x = numpy_dist.ones(40, complex) / 3.0
+        return x, numpy_dist.ones(40) / 3.0
+
     with config(MIN_SHARD_BYTES=0):
         rank, plate, summed = plan_rank(program, 0, 2), plan_rank(stencil, 0, 1), plan_rank(sums, 0, 2)
+        mixed = plan_rank(waves, 0, 2)
+    divided = {name for work in mixed.totals.work if isinstance(work, LoopWork) for name, _ in work.operations}
+    assert {"complex divide", "divide"} <= divided
     found = [dict(work.operations) for work in summed.totals.work if isinstance(work, LoopWork)]
     of_rows = [(each.get("a row"), each["a reduced row"]) for each in found if "a reduced row" in each]
     assert sorted(of_rows, key=str) == [(3 * 20, 3 * 20), (None, 20)]  # a row that is repeated, and not a column
