@@ -115,5 +115,8 @@ def _pieces(shape: tuple[int, ...], axis: int, most: int) -> list[tuple[slice, .
     for other in reversed(range(len(shape))):
         extent = shape[other] if other == axis else min(shape[other], max(most, 1))
         most = most if other == axis else most // extent
-        ranges.insert(0, [slice(low, min(low + extent, shape[other])) for low in range(0, shape[other], extent)])
+        if other == axis:  # whole, where results are longer, too
+            ranges.insert(0, [slice(None)])
+        else:
+            ranges.insert(0, [slice(low, min(low + extent, shape[other])) for low in range(0, shape[other], extent)])
     return list(product(*ranges))

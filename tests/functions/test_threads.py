@@ -37,12 +37,36 @@ CALLS = {
     "irfft": lambda x: np.fft.irfft(x[:, :9] + 1j),
     "fftn": lambda x: np.fft.fftn(x),
 }
+LARGE = np.random.default_rng(1).standard_normal((600, 256))  # of which transforms are done in pieces
+LONGER = {
+    "irfft": np.fft.irfft,
+    "irfft of columns": lambda x: np.fft.irfft(x, axis=0),
+    "fft of more elements": lambda x: np.fft.fft(x, 700),
+    "fft of longer columns": lambda x: np.fft.fft(x, 1300, 0),
+    "rfft of more elements": lambda x: np.fft.rfft(x.real, 700),
+    "fft of a part": lambda x: np.fft.fft(x, 100),
+}
 
 
 @pytest.fixture
 def three_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(threads, "FEW", 8)
     monkeypatch.setattr(engine.runtime().backend, "threads", 3, raising=False)
+
+
+@pytest.mark.parametrize("call", LONGER.values(), ids=LONGER)
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_lines_may_become_longer(call: Any, ranks: int) -> None:
+    values = LARGE + 0.5j * LARGE[::-1]
+    expected = call(values)
+
+    def on_each_rank() -> None:
+        with config(MIN_SHARD_BYTES=0):
+            found = call(numpy_dist.asarray(values.copy()))
+            assert found.dtype == expected.dtype and found.strides == expected.strides
+            assert np.array_equal(found.gather(), expected)
+
+    run_simulated(ranks, on_each_rank)
 
 
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
