@@ -185,7 +185,7 @@ def _lines(function: Function, a: Any, axis: int, axes: tuple[int, ...] | None, 
 
 
 def _of_only_rank(handles: Sequence[engine.Handle], large: bool = False) -> list[np.ndarray] | None:
-    """The operands where they lie, if there is one rank, which has them on its host, and they are not `large` or may be."""
+    """The operands where they lie, if there is one rank, which has them on its host; `large` ones, too, if wanted."""
     rt = engine.runtime()
     if rt.size > 1 or not rt.backend.memory.on_host:
         return None
