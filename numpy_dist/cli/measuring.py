@@ -422,7 +422,7 @@ def _functions() -> dict[str, tuple[float, Callable[[], object]]]:
     short = numpy_dist.asarray(np.random.default_rng(1).random((SAMPLES // ROW, ROW)))
     return {
         "product_bandwidth": (8.0 * TALLEST, lambda: tallest @ vector),
-        "factor_flops": (2.0 * SAMPLES * COLUMNS, lambda: np.linalg.qr(tall)),
+        "factor_flops": (2.0 * SAMPLES * COLUMNS, lambda: np.linalg.svdvals(tall)),
         "making_rate": (SAMPLES, lambda: numpy_dist.linspace(0.0, 1.0, SAMPLES)),
         "row_rate": (SAMPLES // ROW, lambda: np.argmin(short, axis=1)),
     }

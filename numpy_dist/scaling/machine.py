@@ -48,7 +48,7 @@ class MachineSpeeds:
         Bytes in a second that a product of a matrix of few columns and a vector reads, where no cache holds the matrix.
     factor_flops : float
         Operations in a second of decompositions of matrices with many rows and few columns, counted as twice the rows
-        times the square of the columns.
+        times the square of the columns, without vectors.
     making_rate : float
         Elements in a second of arrays that are made of their indices, as `linspace` does.
     row_rate : float

@@ -36,7 +36,8 @@ if TYPE_CHECKING:
 MOST_FLOPS = 2e11  # of one product that is really computed here: some seconds to a minute
 _PRODUCTS = ("matmul", "dot", "vdot", "inner", "vecdot", "matvec", "vecmat")
 _SORTS = frozenset("sort argsort unique unique_values unique_counts unique_inverse unique_all".split())
-_TALL = frozenset("lstsq qr svd svdvals pinv matrix_rank".split())
+# Operations of decompositions of tall matrices: times rows, and times the square of the columns.
+_TALL = {"lstsq": 2, "svdvals": 2, "matrix_rank": 2, "qr": 5, "svd": 5, "pinv": 5}
 _ALONG_ROWS = frozenset("argmin argmax nanargmin nanargmax".split())
 _TRANSFORMS = {"fft": 1, "ifft": 1, "rfft": 1, "irfft": 1, "hfft": 1, "ihfft": 1, "fft2": 2, "ifft2": 2, "rfft2": 2}
 _TRANSFORMS |= {"irfft2": 2, "fftn": 0, "ifftn": 0, "rfftn": 0, "irfftn": 0}  # how many of the last axes; 0: all
@@ -391,7 +392,7 @@ def function_work(
         return FunctionWork(name, nbytes)
     shape, elements = given[0].shape, given[0].size // size
     if word in _TALL and len(shape) == 2 and min(shape) * _TALL_RATIO <= max(shape):
-        return FunctionWork(name, nbytes, "tall", 2 * elements * min(shape))
+        return FunctionWork(name, nbytes, "tall", _TALL[word] * elements * min(shape))
     axis = keywords.get("axis")
     if word in _ALONG_ROWS and isinstance(axis, int) and axis % len(shape) == len(shape) - 1 and shape[-1]:
         return FunctionWork(name, nbytes, "rows", elements // shape[-1])
