@@ -18,6 +18,7 @@ from numpy_dist.comm.supervision.signals import Postponed
 from numpy_dist.dispatch.core.registry import implements
 from numpy_dist.dispatch.functions.array_creation_from_data import by_every_rank, from_local, ingest
 from numpy_dist.dispatch.patterns.creation import OURS, Shape, chosen_layout, elsewhere, is_replicated, permuted
+from numpy_dist.dispatch.patterns.threads import threads_of_rank
 from numpy_dist.files.npy import ArrayInFile, array_of_bytes, array_of_npy
 from numpy_dist.files.npz import member_reader
 from numpy_dist.files.reading import Reader, agreed
@@ -270,7 +271,7 @@ def _rows_of_lines(
         with lines_as_file(path, span) as lines:
             return parse(lines)
     pieces = line_pieces(path, span, _PIECE)
-    threads = min(getattr(engine.runtime().backend, "threads", 1), len(pieces))
+    threads = min(threads_of_rank(), len(pieces))
     found: dict[int, np.ndarray] = {}
 
     def work(first: int) -> None:

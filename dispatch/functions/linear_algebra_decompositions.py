@@ -23,6 +23,7 @@ from numpy_dist.dispatch.patterns.matrices import (
     SINGLE,
     agreed,
     alone,
+    follows_rule_of_phases,
     local_of,
     of_each,
     of_stacks,
@@ -33,6 +34,7 @@ from numpy_dist.dispatch.patterns.matrices import (
     treatment,
 )
 from numpy_dist.dispatch.patterns.numpy_source import adopt, numpy_source
+from numpy_dist.dispatch.patterns.threads import threads_of_rank
 from numpy_dist.engine import events_reported
 from numpy_dist.layout.layout import Pinned
 from numpy_dist.parallel.tall import reduced_system, triangles
@@ -42,6 +44,8 @@ if TYPE_CHECKING:
 
     from numpy_dist.backends.library import Array
     from numpy_dist.distarray import DistArray
+
+_COLUMNS, _ELEMENTS = 8, 1 << 17  # of a matrix that one process factors block by block
 
 adopt(__name__, np.linalg.svdvals, np.linalg.tensorinv)
 _tensorsolve = numpy_source(np.linalg.tensorsolve)
@@ -80,7 +84,7 @@ def _tall_rows(a: DistArray, *others: DistArray | np.ndarray) -> list[Array]:
 def _singular_values(a: DistArray) -> np.ndarray:
     """Those of a single tall or wide matrix, as NumPy's `svd` returns them."""
     rows = _tall_rows(_upright(a))
-    small = triangles(rows[0], engine.runtime().comm)
+    small = triangles(rows[0], engine.runtime().comm, threads_of_rank())
     kind = np.linalg.svd(np.zeros((1, 1), a.dtype), compute_uv=False).dtype
     try:
         found = agreed(lambda: np.linalg.svd(small, compute_uv=False))
@@ -140,7 +144,7 @@ def _of_reduced_system(
 ) -> tuple[DistArray, DistArray, int, DistArray]:
     """Least-squares solutions, residuals, rank and singular values of a tall matrix."""
     (m, n), rows = a.shape, _tall_rows(a, b)
-    matrix, right, rest = reduced_system(rows[0], rows[1], engine.runtime().comm)
+    matrix, right, rest = reduced_system(rows[0], rows[1], engine.runtime().comm, threads_of_rank())
     x, _, rank, values = agreed(lambda: np.linalg.lstsq(matrix, right, cutoff))
     rest = rest + np.square(np.abs(right - matrix @ x)).sum(axis=0) if rank == n and m > n else np.zeros(0)
     return engine.wrap(x), engine.wrap(rest), rank, engine.wrap(values)
@@ -189,8 +193,14 @@ def cholesky(a: object, /, *, upper: bool = False) -> DistArray:
     return of_each(np.linalg.cholesky, a, single=factor, upper=upper)
 
 
+def _gains_by_blocks(a: DistArray) -> bool:
+    """Whether several ranks share a matrix, or one has so much of it that LAPACK is faster block by block."""
+    rt = engine.runtime()
+    return rt.size > 1 or rt.backend.memory.on_host and a.shape[1] >= _COLUMNS and a.size >= _ELEMENTS
+
+
 def _qr_by_triangles(a: DistArray, mode: object = "reduced") -> bool:
-    return mode in ("reduced", "r") and engine.runtime().size > 1 and _is_tall(a)
+    return mode in ("reduced", "r") and _is_tall(a) and _gains_by_blocks(a)
 
 
 _OUTLOOK_OF_QR = outlook_of_each("parallel", together=True, by_triangles=_qr_by_triangles)
@@ -211,7 +221,11 @@ def _svd_by_triangles(
 ) -> bool:
     if hermitian or compute_uv and full_matrices:
         return False
-    return engine.runtime().size > 1 and _is_tall(a) if compute_uv else _is_tall(_upright(a))
+    if not compute_uv:
+        return _is_tall(_upright(a))
+    if engine.runtime().size == 1 and not follows_rule_of_phases([a]):
+        return False  # LAPACK's phases are those of its own way
+    return _is_tall(a) and _gains_by_blocks(a)
 
 
 _OUTLOOK_OF_SVD = outlook_of_each("parallel", together=True, by_triangles=_svd_by_triangles)

@@ -23,6 +23,7 @@ from numpy_dist.dispatch.patterns.dealt_columns import (
     solution_of,
 )
 from numpy_dist.dispatch.patterns.matrices import agreed, follows_rule_of_phases
+from numpy_dist.dispatch.patterns.threads import threads_of_rank
 from numpy_dist.engine import events_reported
 from numpy_dist.layout.layout import Layout
 from numpy_dist.parallel import phases, spectra, tall
@@ -158,7 +159,7 @@ def tall_factors(a: DistArray, mode: str) -> object:
     like = np.linalg.qr(np.zeros((1, 1), a.dtype))
     kind = like.R.dtype
     rows, layout = rows_of(a, np.result_type(kind, np.double))
-    basis, triangle = tall.factors(rows, _first_row(layout), engine.runtime().comm)
+    basis, triangle = tall.factors(rows, _first_row(layout), engine.runtime().comm, threads_of_rank())
     triangle = triangle.astype(kind)
     if mode == "r":
         return engine.wrap(triangle)
@@ -169,7 +170,7 @@ def tall_singular(a: DistArray) -> object:
     """``numpy.linalg.svd`` of a tall matrix, without all left vectors. Collective, as `tall.factors`."""
     like = np.linalg.svd(np.zeros((1, 1), a.dtype))
     rows, layout = rows_of(a, np.result_type(like.U.dtype, np.double))
-    basis, triangle = tall.factors(rows, _first_row(layout), engine.runtime().comm)
+    basis, triangle = tall.factors(rows, _first_row(layout), engine.runtime().comm, threads_of_rank())
     left, values, right = found = agreed(lambda: np.linalg.svd(triangle))
     if follows_rule_of_phases([a]):
         normalize_singular(found)

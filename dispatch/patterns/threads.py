@@ -24,6 +24,11 @@ _PIECE = 1 << 20  # bytes that a cache holds
 _CACHE_LINE = 64  # bytes
 
 
+def threads_of_rank() -> int:
+    """How many threads the rank has."""
+    return getattr(engine.runtime().backend, "threads", 1)
+
+
 def in_parts(
     function: Callable[[np.ndarray], object], block: np.ndarray, axis: int | None = None, empty: Callable = np.empty
 ) -> np.ndarray:
@@ -106,7 +111,7 @@ def into_pieces(
 
 def _threads_for(block: np.ndarray) -> int:
     """How many threads a block is worth; 0 where it is not worth one."""
-    return min(getattr(engine.runtime().backend, "threads", 1), block.size // FEW)
+    return min(threads_of_rank(), block.size // FEW)
 
 
 def _pieces(shape: tuple[int, ...], axis: int, most: int) -> list[tuple[slice, ...]]:

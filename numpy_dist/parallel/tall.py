@@ -7,43 +7,94 @@ values and least-squares solutions, with the rounding errors of a Householder QR
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from numpy_dist.backends.library import compute, on_host
+from numpy_dist.comm.supervision.signals import Postponed
+from numpy_dist.parallel.threads import run_together
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy_dist.comm.base import Communicator
 
 
-_BLOCK = 1 << 16  # elements that a cache holds, and LAPACK goes through again and again
+_BLOCK = 1 << 13  # elements that a cache holds; BLAS shares more of them out to threads, which wait for each other
+_PIECE = 1 << 17  # elements of the blocks that one call reduces
 _ZERO = 16 * float(np.finfo(float).eps)
 
 
-def _qr(rows: np.ndarray, comm: Communicator) -> tuple[np.ndarray, np.ndarray]:
+class _ReducedRows:
+    """Rows as an orthogonal factor and a triangle of each block, and of what is left over.
+
+    Attributes
+    ----------
+    triangles : ndarray, (k, n)
+        One above the other.
+    """
+
+    def __init__(self, rows: np.ndarray, threads: int) -> None:
+        n, self._threads = rows.shape[1], threads
+        count, height = _blocks(rows.shape)
+        self._blocks, end = (count, height, n), count * height
+        self._basis = np.empty(rows.shape, rows.dtype)
+        blocks, factors = (x[:end].reshape(self._blocks) for x in (rows, self._basis))
+        corners = np.empty((count, n, n), rows.dtype)
+
+        def reduce(some: slice) -> None:
+            factors[some], corners[some] = np.linalg.qr(blocks[some])
+
+        _of_pieces(reduce, count, height * n, threads)
+        self._rest, last = np.linalg.qr(rows[end:])
+        self.triangles = np.concatenate([corners.reshape(count * n, n), last])
+
+    def first_rows(self, inner: np.ndarray) -> np.ndarray:
+        """As many of `rotated` as there are columns, or fewer."""
+        n = self._blocks[2]
+        block = self._basis if self._blocks[0] else self._rest
+        return block[:n] @ inner[: block.shape[1]]
+
+    def rotated(self, inner: np.ndarray) -> np.ndarray:
+        """The factors' product with rows of an orthogonal factor of the triangles, in the factors' memory."""
+        count, height, n = self._blocks
+        factors, turns = self._basis[: count * height].reshape(self._blocks), inner[: count * n].reshape(count, n, n)
+
+        def turn(some: slice) -> None:
+            factors[some] = factors[some] @ turns[some]
+
+        _of_pieces(turn, count, height * n, self._threads)
+        np.matmul(self._rest, inner[count * n :], out=self._basis[count * height :])
+        return self._basis
+
+
+def _qr(rows: np.ndarray, threads: int) -> tuple[np.ndarray, np.ndarray]:
     """The reduced QR of one rank's rows, but for signs: block by block, and then of the triangles, as between ranks."""
-    n, (count, height) = rows.shape[1], _blocks(rows, comm)
-    if count < 2:
+    if not _blocks(rows.shape)[0]:
         return np.linalg.qr(rows)
-    end = count * height
-    basis, triangle = np.linalg.qr(rows[:end].reshape(count, height, n))
-    rest, last = np.linalg.qr(rows[end:])
-    inner, whole = _qr(np.concatenate([triangle.reshape(count * n, n), last]), comm)
-    made = np.empty_like(rows)
-    np.matmul(basis, inner[: count * n].reshape(count, n, n), out=made[:end].reshape(count, height, n))
-    np.matmul(rest, inner[count * n :], out=made[end:])
-    return made, whole
+    reduced = _ReducedRows(rows, threads)
+    inner, triangle = _qr(reduced.triangles, threads)
+    return reduced.rotated(inner), triangle
 
 
-def _triangle(rows: np.ndarray, comm: Communicator) -> np.ndarray:
-    """The triangle of `_qr` alone."""
-    n, (count, height) = rows.shape[1], _blocks(rows, comm)
-    if count < 2:
-        return _upper(rows)
+def _triangle(*parts: np.ndarray, threads: int) -> np.ndarray:
+    """The triangle alone, of columns that lie in several arrays."""
+    m, n = len(parts[0]), sum(part.shape[1] for part in parts)
+    count, height = _blocks((m, n))
+    if not count:
+        return _upper(np.concatenate(parts, axis=1))
     end = count * height
-    inner = _upper(rows[:end].reshape(count, height, n)).reshape(count * n, n)
-    return _triangle(np.concatenate([inner, _upper(rows[end:])]), comm)
+    corners = np.empty_like(parts[0], shape=(count, n, n))
+
+    def reduce(some: slice) -> None:
+        blocks = [part[:end].reshape(count, height, -1)[some] for part in parts]
+        corners[some] = _upper(np.concatenate(blocks, axis=2))
+
+    _of_pieces(reduce, count, height * n, threads)
+    last = _upper(np.concatenate([part[end:] for part in parts], axis=1))
+    return _triangle(np.concatenate([corners.reshape(count * n, n), last]), threads=threads)
 
 
 def _upper(matrices: np.ndarray) -> np.ndarray:
@@ -52,34 +103,50 @@ def _upper(matrices: np.ndarray) -> np.ndarray:
     return found
 
 
-def _blocks(rows: np.ndarray, comm: Communicator) -> tuple[int, int]:
-    """How many blocks of how many rows there are, which a rest may follow.
-
-    None on a single rank: there BLAS has several threads, which wait for each other in each call.
-    """
-    m, n = rows.shape
-    height = max(8 * n, _BLOCK // max(n, 1))
-    return 0 if comm.size == 1 else m // height, height
+def _blocks(shape: tuple[int, ...]) -> tuple[int, int]:
+    """How many blocks of how many rows there are, which a rest may follow."""
+    m, n = shape
+    height = max(16 * n, _BLOCK // max(n, 1))
+    return m // height if m >= 2 * height else 0, height
 
 
-def triangles(rows: np.ndarray, comm: Communicator) -> np.ndarray:
+def _of_pieces(reduce: Callable[[slice], None], count: int, size: int, threads: int) -> None:
+    """Call a function of some blocks, each of so many elements, until it had all; on several threads."""
+    if not count:
+        return
+    step = max(_PIECE // size, 1)
+    pieces = [slice(first, min(first + step, count)) for first in range(0, count, step)]
+
+    def compute(mine: list[slice]) -> None:
+        with np.errstate(all="ignore"):  # LAPACK tells nothing of NaN, so neither do products with its factors
+            for some in mine:
+                reduce(some)
+
+    threads = min(threads, len(pieces))
+    with Postponed():  # the threads have the memory until all have ended
+        run_together([partial(compute, pieces[k::threads]) for k in range(threads)])
+
+
+def triangles(rows: np.ndarray, comm: Communicator, threads: int) -> np.ndarray:
     """A small matrix with the singular values of the whole one. Collective: one allgather of triangles.
 
     Parameters
     ----------
     rows : ndarray, (r, n)
         This rank's rows, in double precision.
+    threads : int
+        How many reduce them. The result is the same for any number.
 
     Returns
     -------
     ndarray, (at most ranks times n, n)
         The same on every rank.
     """
-    triangle = compute("linalg", lambda rows: _triangle(rows, comm), rows, name="qr", args=("r",))
+    triangle = compute("linalg", partial(_triangle, threads=threads), rows, name="qr", args=("r",))
     return np.concatenate(comm.allgather(on_host(triangle)))
 
 
-def factors(rows: np.ndarray, first: int, comm: Communicator) -> tuple[np.ndarray, np.ndarray]:
+def factors(rows: np.ndarray, first: int, comm: Communicator, threads: int) -> tuple[np.ndarray, np.ndarray]:
     """The reduced QR of the whole matrix, with LAPACK's signs.
 
     Collective: triangles go to rank 0, and come back from there. It alone factors them, since ranks that are not alike
@@ -91,6 +158,8 @@ def factors(rows: np.ndarray, first: int, comm: Communicator) -> tuple[np.ndarra
         This rank's rows, in double precision.
     first : int
         Which row of the matrix is the first of them.
+    threads : int
+        How many reduce them. The result is the same for any number.
 
     Returns
     -------
@@ -105,21 +174,22 @@ def factors(rows: np.ndarray, first: int, comm: Communicator) -> tuple[np.ndarra
     "Reconstructing Householder vectors from tall-skinny QR" (G. Ballard et al., J. Parallel Distrib. Comput. 2015).
     """
     rows, n = on_host(rows), rows.shape[1]
-    local, triangle = _qr(rows, comm)
+    reduced = _ReducedRows(rows, threads)
+    inner, triangle = _qr(reduced.triangles, threads)
     parts, pieces, whole, signs = comm.gather(triangle), None, None, None
     if parts is not None:
-        inner, whole = np.linalg.qr(np.concatenate(parts))
-        pieces = np.split(inner, np.cumsum([len(part) for part in parts])[:-1])
-    basis = local @ comm.scatter(pieces)
-    tops = comm.gather((first, basis[: max(n - first, 0)]))
+        outer, whole = np.linalg.qr(np.concatenate(parts))
+        pieces = np.split(outer, np.cumsum([len(part) for part in parts])[:-1])
+    inner = inner @ comm.scatter(pieces)
+    tops = comm.gather((first, reduced.first_rows(inner)[: max(n - first, 0)]))
     if tops is not None:
-        top = np.zeros((n, n), basis.dtype)
+        top = np.zeros((n, n), inner.dtype)
         for where, part in tops:
             top[where : where + len(part)] = part
         assert whole is not None
         signs = _signs(top, whole)
     signs, triangle = comm.bcast((signs, whole))
-    basis, triangle = basis * signs, np.triu(signs[:, None] * triangle)
+    basis, triangle = reduced.rotated(inner * signs), np.triu(signs[:, None] * triangle)
     if basis.dtype.kind == "f" and n and triangle[0, 0]:
         zeros = rows[:, 0] == 0
         basis[zeros, 0] = rows[zeros, 0] / triangle[0, 0]  # with the signs of LAPACK's quotients
@@ -145,7 +215,7 @@ def _signs(top: np.ndarray, triangle: np.ndarray) -> np.ndarray:
 
 
 def reduced_system(
-    rows: np.ndarray, right: np.ndarray, comm: Communicator
+    rows: np.ndarray, right: np.ndarray, comm: Communicator, threads: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """A small system with the least-squares solutions of the whole one. Collective, as `triangles`.
 
@@ -154,6 +224,8 @@ def reduced_system(
     rows : ndarray, (r, n)
     right : ndarray, (r, k)
         This rank's right-hand sides.
+    threads : int
+        How many reduce them. The result is the same for any number.
 
     Returns
     -------
@@ -161,11 +233,9 @@ def reduced_system(
     rest : ndarray, (k,)
         The sums of squares that no solution can change; the small system has the other part of the residuals.
     """
-    rows, right = on_host(rows), on_host(right)
-    basis, triangle = _qr(rows, comm)
-    projected = basis.conj().T @ right
-    rest = np.square(np.abs(right - basis @ projected)).sum(axis=0)
-    parts = comm.allgather((triangle, projected, rest))
+    n, triangle = rows.shape[1], _triangle(on_host(rows), on_host(right), threads=threads)
+    rest = np.square(np.abs(triangle[n:, n:])).sum(axis=0)
+    parts = comm.allgather((triangle[:n, :n], triangle[:n, n:], rest))
     return (
         np.concatenate([part[0] for part in parts]),
         np.concatenate([part[1] for part in parts]),

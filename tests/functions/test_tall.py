@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from numpy_dist import engine
+from numpy_dist.dispatch.functions import linear_algebra_decompositions
 from numpy_dist.settings import config
 from numpy_dist.spmd_testing import forbid_gathers, run_simulated
 from tests.functions.harness import PRESENTATIONS, check, split
@@ -27,6 +28,32 @@ def test_singular_values():
     for function in (np.linalg.svdvals, np.linalg.cond, np.linalg.matrix_rank, lambda x: np.linalg.norm(x, "nuc")):
         check(function, TALL, ranks=(1, 3, 7), ways=FEW, rtol=1e-12)
         check(function, TALL.T.copy(), ranks=(3,), ways=("default", "last"), rtol=1e-12)
+
+
+def test_one_process_reduces_blocks():
+    """Where a matrix is so large that LAPACK is slower with the whole of it."""
+    matrix = rng.standard_normal((20_001, 9))
+    assert matrix.size >= linear_algebra_decompositions._ELEMENTS
+    for function in (
+        np.linalg.qr,
+        lambda x: np.linalg.qr(x, "r"),
+        lambda x: np.linalg.svd(x, full_matrices=False).S,
+        lambda x: np.linalg.lstsq(x, x[:, :2] ** 2),
+        lambda x: np.linalg.lstsq(x * 1j, x[:, 0] ** 2),
+    ):
+        check(function, matrix, ranks=(1,), ways=("default",), rtol=1e-12)
+
+    def tall_ways():
+        x = split(matrix, 0)
+        made = np.linalg.qr(x)
+        assert not np.array_equal(made.Q, np.linalg.qr(matrix).Q)  # rounded otherwise
+        with config(MIN_SHARD_BYTES=0):
+            u, s, vh = np.linalg.svd(split(matrix, 0), full_matrices=False)
+        np.testing.assert_allclose((u * s) @ vh, matrix, rtol=0, atol=1e-13)
+        first = np.argmax(np.abs(np.asarray(vh)) >= 0.57 * np.abs(np.asarray(vh)).max(axis=1, keepdims=True), axis=1)
+        assert (np.asarray(vh)[np.arange(9), first] > 0).all()
+
+    run_simulated(1, tall_ways)
 
 
 def test_small_singular_values_are_not_lost():

@@ -180,15 +180,19 @@ def test_what_has_no_unitary_factor() -> None:
 @pytest.mark.parametrize("block", [tall._BLOCK, 24])
 @pytest.mark.parametrize("kind", "dD")
 def test_tall_matrices(kind: str, block: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where they lie, with LAPACK's signs."""
+    """Where they lie, with LAPACK's signs, and alike on any number of threads."""
     monkeypatch.setattr(tall, "_BLOCK", block)
+    monkeypatch.setattr(tall, "_PIECE", 4 * block)
     comm = get_communicator()
     for m, n in ((40, 3), (9, 1), (200, 20), (12, 6), (1000, 3)):
         matrix = matrix_of(kind, m, n)
         basis, triangle = np.linalg.qr(matrix)
         low, high = even_bounds(m, comm.size)[comm.rank]
-        rows, found = tall.factors(np.asfortranarray(matrix[low:high]), low, comm)
+        rows, found = tall.factors(np.asfortranarray(matrix[low:high]), low, comm, 3)
+        assert all(map(np.array_equal, tall.factors(matrix[low:high], low, comm, 1), (rows, found)))
         ours = np.concatenate(comm.allgather(rows))
         assert np.abs(ours - basis).max() <= 1e-14 and np.abs(found - triangle).max() <= 1e-13
-        sizes = np.linalg.svd(tall.triangles(matrix[low:high], comm), compute_uv=False)
+        small = tall.triangles(matrix[low:high], comm, 3)
+        assert np.array_equal(tall.triangles(matrix[low:high], comm, 1), small)
+        sizes = np.linalg.svd(small, compute_uv=False)
         assert np.abs(sizes - np.linalg.svd(matrix, compute_uv=False)).max() <= 1e-13
