@@ -9,12 +9,17 @@ as always.) Arrays that have no such axis are tiny, and made by every rank.
 Fixed draws need no communication. Draws with rejection need one ``allgather`` of a few integers (see `split`). A bit
 generator without skip-ahead, and calls so small that splitting costs more than it saves, are made in whole by every
 rank, piece by piece, and each keeps its part: correct, with the memory of a shard, in the time of one rank.
+
+The threads of the only rank share a call as ranks do. Each of several ranks divides fixed draws among its threads;
+for others the ranks would have to know of each other how many threads they have.
 """
 
 from __future__ import annotations
 
 import zlib
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from functools import partial
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -22,9 +27,12 @@ import numpy as np
 
 from numpy_dist import engine
 from numpy_dist.comm.divergence.diagnosis import PAGE
+from numpy_dist.comm.supervision.signals import Postponed
+from numpy_dist.dispatch.patterns.threads import threads_of_rank
 from numpy_dist.engine.data.ingest import leaves_out
 from numpy_dist.errors import DivergenceError
 from numpy_dist.layout.layout import Layout
+from numpy_dist.parallel.threads import run_together
 from numpy_dist.random import split
 from numpy_dist.random.draws import CHUNK, Draw, Front
 from numpy_dist.random.streams import State, Stream, stream_of
@@ -35,6 +43,7 @@ if TYPE_CHECKING:
 
 #: Seconds that a sample takes, about: what splitting has to compete with.
 SECONDS = {"fixed": 5e-9, "variable": 1.5e-8, "filtered": 1.5e-8}
+_FEW = 1 << 16  # samples that are not worth a thread
 
 
 def layout_of_shape(shape: tuple[int, ...]) -> Layout | None:
@@ -61,33 +70,41 @@ def array_of(front: Front, values: np.ndarray) -> engine.Handle:
 
 
 class Cuts:
-    """Where the shards cut a call's samples, in C order.
+    """Where a call's samples are cut, in C order.
 
     Attributes
     ----------
     points : list of int
-        The limits of the pieces. Piece ``k`` belongs to rank ``k % size``.
+        The limits of the pieces.
     own : list of int
         The calling rank's pieces.
     parts : list of ndarray
         The parts of its shard that they are, 1-d views.
     """
 
-    def __init__(self, layout: Layout, block: np.ndarray) -> None:
+    def __init__(self, points: list[int], own: Sequence[int], parts: list[np.ndarray]) -> None:
+        self.points, self.own, self.parts = points, own, parts
+
+    @classmethod
+    def between_ranks(cls, layout: Layout, block: np.ndarray) -> Cuts:
+        """Those of the shards. Piece ``k`` belongs to rank ``k % size``."""
         (cut,) = layout.dims
         axis = cut.axis  # type: ignore[union-attr]
         shape, size = layout.shape, layout.size
         outer, inner = prod(shape[:axis]), prod(shape[axis + 1 :])
-        self.points = [
+        points = [
             (o * shape[axis] + point) * inner
             for o in range(outer)
             for point in cut.points[:-1]  # type: ignore[union-attr]
         ]
-        self.points.append(prod(shape))
-        rank = engine.runtime().rank
-        self.own = list(range(rank, outer * size, size))
-        rows = block.reshape(outer, -1)
-        self.parts = [rows[number] for number in range(outer)]
+        points.append(prod(shape))
+        return cls(points, range(engine.runtime().rank, outer * size, size), list(block.reshape(outer, -1)))
+
+    @classmethod
+    def between_threads(cls, samples: np.ndarray, threads: int) -> Cuts:
+        """Those of the only rank, for each thread a piece."""
+        points = [len(samples) * k // threads for k in range(threads + 1)]
+        return cls(points, range(threads), np.split(samples, points[1:-1]))
 
 
 def make(draw: Draw, front: Front, shape: tuple[int, ...], split_it: bool = True) -> engine.Handle:
@@ -114,10 +131,10 @@ def make(draw: Draw, front: Front, shape: tuple[int, ...], split_it: bool = True
             pass  # nothing is computed
         elif not (split_it and _made_on_device(draw, front, made, layout)):
             with engine.writing(made) as block:
-                if runtime.size == 1:
-                    draw.fill(front, block.reshape(-1))
+                if runtime.size > 1:
+                    _fill(draw, front, Cuts.between_ranks(layout, block), split_it)
                 else:
-                    _fill(draw, front, Cuts(layout, block), split_it)
+                    _fill_alone(draw, front, block.reshape(-1), split_it)
     _note(drawn_from)
     return made
 
@@ -133,7 +150,7 @@ def _made_on_device(draw: Draw, front: Front, made: engine.Handle, layout: Layou
         if device.size == 1:
             pieces = [(0, block.reshape(-1))]
         else:
-            cuts = Cuts(layout, block)
+            cuts = Cuts.between_ranks(layout, block)
             pieces = [(cuts.points[piece], part) for piece, part in zip(cuts.own, cuts.parts, strict=True)]
         for start, part in pieces:
             if not device.library.uniform(part, stream.at(start).state, low, span):
@@ -148,12 +165,18 @@ def _fill(draw: Draw, front: Front, cuts: Cuts, split_it: bool) -> None:
     stream = stream_of(_bit_generator(front), draw.unit) if split_it else None
     if stream is None or not worthwhile(draw, stream, total, len(cuts.own), size):
         _keep(draw, front, cuts)
-    elif draw.kind == "fixed":
-        for piece, part in zip(cuts.own, cuts.parts, strict=True):
-            split.fixed_piece(draw, stream, cuts.points[piece], part)
-        split.restore(front, split.fixed_end(draw, stream, total).state)
     else:
         _split(draw, stream, front, cuts)
+
+
+def _fill_alone(draw: Draw, front: Front, samples: np.ndarray, split_it: bool) -> None:
+    """Make the samples of the only rank, on several threads where that is cheaper."""
+    threads = min(threads_of_rank(), len(samples) // _FEW)
+    stream = stream_of(_bit_generator(front), draw.unit) if split_it and threads > 1 else None
+    if stream is None or not worthwhile(draw, stream, len(samples), 1, threads):
+        draw.fill(front, samples)
+    else:
+        _split(draw, stream, front, Cuts.between_threads(samples, threads))
 
 
 def worthwhile(draw: Draw, stream: Stream, total: int, pieces: int, size: int) -> bool:
@@ -193,7 +216,27 @@ def _keep(draw: Draw, front: Front, cuts: Cuts) -> None:
 
 
 def _split(draw: Draw, stream: Stream, front: Front, cuts: Cuts) -> None:
-    """Make this rank's samples of a draw with rejection."""
+    """Make this rank's pieces from their places in the sequence, and go to the end of the call."""
+    with Postponed():  # threads have the memory until all have ended
+        if draw.kind == "fixed":
+            _make_fixed(draw, stream, front, cuts)
+        else:
+            _make_variable(draw, stream, front, cuts)
+
+
+def _make_fixed(draw: Draw, stream: Stream, front: Front, cuts: Cuts) -> None:
+    tasks: list[Callable[[], None]] = []
+    for piece, part in zip(cuts.own, cuts.parts, strict=True):
+        count = max(min(threads_of_rank(), len(part) // _FEW), 1)
+        inner = Cuts.between_threads(part, count if worthwhile(draw, stream, len(part), 1, count) else 1)
+        for point, its in zip(inner.points[:-1], inner.parts, strict=True):
+            tasks.append(partial(split.fixed_piece, draw, stream, cuts.points[piece] + point, its))
+    _run(tasks)
+    split.restore(front, split.fixed_end(draw, stream, cuts.points[-1]).state)
+
+
+def _make_variable(draw: Draw, stream: Stream, front: Front, cuts: Cuts) -> None:
+    """Make samples of a draw with rejection."""
     state = split.state_of(front)
     # A normal that the legacy generator holds back is the call's first sample, and takes nothing from the sequence.
     held = int(state.get("has_gauss", 0)) if draw.unit == "pair" else 0
@@ -201,17 +244,36 @@ def _split(draw: Draw, stream: Stream, front: Front, cuts: Cuts) -> None:
     raw = split.raw_cuts(draw, points)
     lengths = [points[piece + 1] - points[piece] for piece in cuts.own]
     places = [part[len(part) - length :] for part, length in zip(cuts.parts, lengths, strict=True)]
-    parsed = [
-        split.speculate(draw, stream, raw[piece], raw[piece + 1], place)
-        for piece, place in zip(cuts.own, places, strict=True)
-    ]
-    everywhere = _agree(state, [one.summary for one in parsed])
-    anchors = split.resolve([summaries[turn] for turn in range(len(cuts.own)) for summaries in everywhere])
-    for piece, place, one in zip(cuts.own, places, parsed, strict=True):
-        split.collect(draw, stream, one, piece, anchors, points[piece], place)
+    parsed: list[Any] = [None] * len(places)
+
+    def parse(turn: int) -> None:
+        piece = cuts.own[turn]
+        parsed[turn] = split.speculate(draw, stream, raw[piece], raw[piece + 1], places[turn])
+
+    def collect(turn: int) -> None:
+        piece = cuts.own[turn]
+        split.collect(draw, stream, parsed[turn], piece, anchors, points[piece], places[turn])
+
+    _run([partial(parse, turn) for turn in range(len(places))])
+    summaries = [one.summary for one in parsed]
+    everywhere = _agree(state, summaries) if engine.runtime().size > 1 else [summaries]
+    anchors = split.resolve([theirs[turn] for turn in range(len(cuts.own)) for theirs in everywhere])
+    _run([partial(collect, turn) for turn in range(len(places))])
     if held and 0 in cuts.own:
         cuts.parts[0][:1] = draw.make(front, 1)
     split.restore(front, split.finish(draw, stream, anchors, points[-1]))
+
+
+def _run(tasks: Sequence[Callable[[], None]]) -> None:
+    """Do all of this on the threads of the rank."""
+    threads = min(threads_of_rank(), len(tasks))
+
+    def work(first: int) -> None:
+        for task in tasks[first::threads]:
+            task()
+
+    if threads:
+        run_together([partial(work, first) for first in range(threads)])
 
 
 def _compared(front: Front) -> bytes:
