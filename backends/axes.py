@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from numpy_dist.backends.base import Loop, ReduceStep, Step
+from numpy_dist.backends.base import Loop, ReduceStep, Step, arrays_of
+from numpy_dist.backends.geometry import merged
 
 if TYPE_CHECKING:
     from numpy_dist.backends.memory import Array
 
 T = TypeVar("T")
+
+SHORT, LONG = 6, 64  # elements of rows that cost more to begin than to compute, and of those that do not
 
 
 def _is_ndarray(x: object) -> bool:
@@ -39,6 +43,28 @@ def in_memory_order(loop: Loop, is_array: Callable[[object], bool] = _is_ndarray
     place = {axis: position for position, axis in enumerate(order)}
     shape = tuple(loop.shape[a] for a in order)
     return _turned(loop, shape, lambda x: x.transpose(order), lambda axes: tuple(place[a] for a in axes), is_array)
+
+
+def with_long_rows(loop: Loop) -> Loop:
+    """The same loop with its short rows, as of points' coordinates, turned into a few long ones across them.
+
+    Parameters
+    ----------
+    loop : Loop
+        With its axes in memory order.
+    """
+    if loop.shape[-1] > SHORT or any(isinstance(step, ReduceStep) for step in loop.steps):
+        return loop
+    strides = [x.strides for x in arrays_of(loop)]
+    space, ndim = merged(loop.shape, strides), len(loop.shape)
+    if len(space.shape) == 1 or space.shape[-1] > SHORT:
+        return loop
+    first = next(axis for axis in reversed(range(ndim)) if prod(loop.shape[axis:]) == space.shape[-1])
+    order = (*range(first, ndim), *range(first))
+    shape = tuple(loop.shape[axis] for axis in order)
+    if merged(shape, [[row[axis] for axis in order] for row in strides]).shape[-1] < LONG:
+        return loop
+    return _turned(loop, shape, lambda x: x.transpose(order), lambda axes: axes, _is_ndarray)
 
 
 def _lead(step: Step | ReduceStep) -> tuple[Any, ...]:

@@ -58,6 +58,8 @@ class ArgumentBlock:
     values : Scalars
         Where the values of these scalars belong.
     reductions : list of Reduced
+    across : bool
+        See `form.Form`.
     total, nbytes : int
         Elements of the loop, and what it goes through of its operands.
     divided : bool
@@ -82,7 +84,7 @@ class ArgumentBlock:
             for fold, s in zip(lowered.form.folds, steps, strict=True)
         ]
         self.starts_with_first = [fold.starts_with_first for fold in lowered.form.folds]
-        self.inner = lowered.shape[-1]
+        self.inner, self.across = lowered.shape[-1], lowered.form.across
         words = self._extents(lowered) | self._strides(lowered)
         words["mask"] = sum(EVENTS[kind] for kind in loop.watched)
         for number, call in enumerate(kernel.calls):
@@ -119,7 +121,7 @@ class ArgumentBlock:
             self.width = -(-self.inner // self.tiles)
             self.tiles = -(-self.inner // self.width)
             self.units = total // self.inner * self.tiles if tree is None else parts * self.tiles
-            words |= {"tiles": self.tiles, "width": self.width}
+            words |= {"tiles": self.tiles, "width": self.width, "lines": total // self.inner}
         else:
             self.units = tree.units
             words |= {"total": total, "length": tree.length, "chunks": tree.chunks, "together": tree.together}
@@ -200,7 +202,10 @@ class ArgumentBlock:
         """First element of a unit and the one behind its last, counted in the order of the axes; not for rows."""
         if isinstance(self.tree, Trailing):
             return self.tree.bounds(unit)
-        row, tile = divmod(unit, self.tiles)
+        if self.across:
+            tile, row = divmod(unit, self.units // self.tiles)
+        else:
+            row, tile = divmod(unit, self.tiles)
         begin = row * self.inner
         return begin + tile * self.width, begin + min(self.inner, (tile + 1) * self.width)
 

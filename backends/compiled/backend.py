@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from numpy_dist.backends.axes import in_memory_order, memory_order
+from numpy_dist.backends.axes import in_memory_order, memory_order, with_long_rows
 from numpy_dist.backends.base import Loop, ReduceStep
 from numpy_dist.backends.compiled.arguments import ArgumentBlock, Reduced
 from numpy_dist.backends.compiled.bundled import BundledLoops
@@ -120,9 +120,10 @@ class Compiled:
         if tier is not None and self._address(tier) is None:
             self._interpret(loop, tier)
             return None
-        turned = in_memory_order(loop)
+        ordered = in_memory_order(loop)
+        turned = with_long_rows(ordered)
         try:
-            lowered = lower(turned)
+            lowered = lower(turned, across=turned is not ordered)
         except UnfitScalar as reason:
             loop.memo["interpreted"] = str(reason)
             self._interpret(loop, Tier(reason=str(reason)))
@@ -301,7 +302,7 @@ class CompiledRepeat:
         grain = block.fine if block.fine and backend.pool.awake() else block.grain
         undone = backend.pool.run(self.address, block.address, block.units, grain)
         if undone:
-            made = in_memory_order(loop())
+            made = with_long_rows(in_memory_order(loop()))
             for first, end in undone:
                 repair(backend.interpreter, made, block, first, end)
         if not block.reductions:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
-from numpy_dist.backends.axes import in_memory_order
+from numpy_dist.backends.axes import in_memory_order, with_long_rows
 from numpy_dist.backends.base import Loop
 from numpy_dist.backends.compiled.arguments import ALONE, ArgumentBlock, Scalars
 from numpy_dist.backends.compiled.repair import repair
@@ -135,5 +135,5 @@ class BundledLoops:
                 task = self._tasks[number]
                 begin = int(self._stopped[number]) if number == first else task.begin
                 if task.loop not in made:
-                    made[task.loop] = in_memory_order(loop(task.loop))
+                    made[task.loop] = with_long_rows(in_memory_order(loop(task.loop)))
                 repair(self._backend.interpreter, made[task.loop], self._members[task.loop].block, begin, task.end)

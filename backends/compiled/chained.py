@@ -64,7 +64,7 @@ def units_of(block: ArgumentBlock, rows: int) -> tuple[int, int] | None:
     No units where `Block.divide` can make them of as many rows as one likes.
     """
     tree = block.tree
-    if isinstance(tree, Leading):
+    if isinstance(tree, Leading) or block.across:
         return None
     if tree is None:
         lines = block.total // block.inner

@@ -120,7 +120,7 @@ class Form:
     """The loop nest of a kernel: what units of work consist of.
 
     `outer` counts the outer axes. `pieces`: a unit of work may lie in several rows; `rows`: reductions put rows
-    together, which a unit has some of.
+    together, which a unit has some of. `across`: units of all rows at the same place follow each other.
     """
 
     outer: int
@@ -132,6 +132,7 @@ class Form:
     staged: frozenset[int]  # operands that are read, too: stored in a pass of their own
     folds: tuple[ReductionForm, ...]
     rows: bool = False
+    across: bool = False
 
 
 @dataclass
@@ -156,14 +157,14 @@ def kind_of(dtype: np.dtype) -> str:
     return name
 
 
-def lower(loop: Loop) -> Lowered:
-    """The form and the arguments of a loop whose axes are in memory order.
+def lower(loop: Loop, across: bool = False) -> Lowered:
+    """The form and the arguments of a loop whose axes are in memory order; `across`: as `axes.with_long_rows` made it.
 
     Raises
     ------
     Unsupported
     """
-    return _FormLowering(loop).result()
+    return _FormLowering(loop).result(across)
 
 
 def _is_array(x: object) -> bool:
@@ -189,7 +190,7 @@ class _FormLowering:
         self.folds: list[ReductionForm] = []
         self.reductions: list[ReduceStep] = []
 
-    def result(self) -> Lowered:
+    def result(self, across: bool) -> Lowered:
         graph = self.graph
         for node in graph.nodes:
             if isinstance(node, OperationNode):
@@ -214,6 +215,7 @@ class _FormLowering:
             staged,
             tuple(self.folds),
             rows,
+            across,
         )
         return Lowered(
             form, space.shape, graph.arrays, space.strides, self.scalars, self.scalar_places, tree, self.reductions

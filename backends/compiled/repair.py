@@ -26,9 +26,11 @@ def repair(interpreter: Interpreter, loop: Loop, block: ArgumentBlock, first: in
         The loop, axes in memory order, for whose form `block` was made.
     """
     if block.tree is None:
-        begin, stop = block.bounds(first)[0], block.bounds(end - 1)[1]
-        for box in boxes(loop.shape, begin, stop):
-            interpreter.run(_part(loop, box, {}))
+        runs = [(unit, unit + 1) for unit in range(first, end)] if block.across else [(first, end)]
+        for first, end in runs:
+            begin, stop = block.bounds(first)[0], block.bounds(end - 1)[1]
+            for box in boxes(loop.shape, begin, stop):
+                interpreter.run(_part(loop, box, {}))
         return
     for unit in range(first, end):
         if isinstance(block.tree, Leading):

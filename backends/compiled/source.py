@@ -110,6 +110,8 @@ class _KernelWriter(PassWriter):
             unit += ("length", "blocks", "middle")
         elif form.folds:
             unit = ("total", "length", "chunks", "together")
+        elif form.across:
+            unit = ("lines", "width")
         for name in unit:
             self.argument(name)
         for axis in range(1, form.outer):
@@ -151,8 +153,13 @@ class _KernelWriter(PassWriter):
         out = self.out
         out.add("flags, unfit = 0, False")
         if not self.form.folds:
-            out.add("row = unit // tiles")
-            out.add("start = (unit - row * tiles) * width")
+            if self.form.across:
+                out.add("tile = unit // lines")
+                out.add("row = unit - tile * lines")
+                out.add("start = tile * width")
+            else:
+                out.add("row = unit // tiles")
+                out.add("start = (unit - row * tiles) * width")
             out.add("count = min(width, inner - start)")
             return
         out.add("if chunks == 1:")

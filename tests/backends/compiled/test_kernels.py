@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from numpy_dist.backends.axes import with_long_rows
 from numpy_dist.backends.base import Loop, Step, Temp
 from numpy_dist.backends.compiled import backend as backends
 from numpy_dist.backends.compiled.backend import Compiled
@@ -265,7 +266,7 @@ def test_several_outputs(backend: Compiled, kind: str) -> None:
     check(backend, build, watched=ALL_EVENTS)
 
 
-SHAPES = [(), (1, 1), (70000,), (61, 83), (11, 13, 17), (2, 3, 5, 7),
+SHAPES = [(), (1, 1), (70000,), (4000, 3), (61, 83), (11, 13, 17), (2, 3, 5, 7),
           *(pytest.param(s, marks=pytest.mark.long) for s in ((1,), (7,), (1, 300), (300, 1), (3, 9000), (2500, 5),
                                                               (9, 1, 40), (6, 1, 5, 300)))]  # fmt: skip
 
@@ -345,6 +346,34 @@ def test_work_of_several_threads(backend: Compiled) -> None:
         events = check(backend, lambda rng: build(rng, True), watched=ALL_EVENTS)
         assert events == {(0, "divide by zero"), (1, "invalid value")}
     assert check(backend, lambda rng: build(rng, True), watched=frozenset(("invalid",))) == {(1, "invalid value")}
+
+
+@pytest.mark.parametrize("shape", [(70_001, 3), (30, 1000, 2), (200, 300, 1, 2)], ids=str)
+@pytest.mark.parametrize("special", [False, True])
+def test_short_rows(backend: Compiled, shape: tuple[int, ...], special: bool) -> None:
+    """Rows too short to be begun one by one are computed across, in many units, some of which have to be done again."""
+
+    def build(rng):
+        x, y, z = rng.random(shape) + 1, rng.random(shape) + 1, rng.random((*shape, 2))[..., ::-1][..., 1]
+        if special:
+            for place in (5, 4_001, x.size // 2, x.size - 1):
+                x.reshape(-1)[place] = 0
+            y.reshape(-1)[7::9_001] = -1
+        row = np.broadcast_to(rng.random(shape[-1:]), shape)
+        column = np.broadcast_to(rng.random((*shape[:-1], 1)), shape)
+        t, u = Temp(0, x.dtype), Temp(1, x.dtype)
+        steps = [
+            Step(op_of(np.divide), (row, x), (t,), None, {}, 0),
+            Step(op_of(np.sqrt), (y,), (u,), None, {}, 1),
+            Step(op_of(np.add), (t, u), (x,), None, {}, 2),
+            Step(op_of(np.multiply), (x, column), (z,), None, {}, 3),
+        ]
+        loop = Loop(shape, steps, lambda *event: None)
+        assert with_long_rows(loop) is not loop
+        return shape, steps, [x, y, z]
+
+    events = check(backend, build, watched=ALL_EVENTS)
+    assert events == ({(0, "divide by zero"), (1, "invalid value")} if special else set())
 
 
 @pytest.mark.parametrize("place", ["contiguous", "strided", "rows"])
