@@ -316,8 +316,20 @@ def test_operations_without_a_function(table, monkeypatch):
 # -- loading ---------------------------------------------------------------------------------------------------------
 
 
-def run_fresh(code):
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+def run_fresh(code, *options):
+    return subprocess.run([sys.executable, *options, "-c", code], capture_output=True, text=True, timeout=60)
+
+
+def test_the_table_is_loaded_where_docstrings_are_stripped():
+    """NumPy's functions in C have their signatures, as far as it tells them, from these."""
+    done = run_fresh(
+        "import numpy as np, numpy_dist as nd\n"
+        "nd.config.MIN_SHARD_BYTES = 0\n"
+        "x = nd.asarray([3.0, 1.0])\n"
+        "print(np.concatenate([np.sort(x), x]), np.empty_like(x).shape)\n",
+        "-OO",
+    )
+    assert done.stdout == "[1. 3. 3. 1.] (2,)\n", done.stderr
 
 
 def test_the_table_is_loaded_at_the_first_dispatch_and_not_at_import():
