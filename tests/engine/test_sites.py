@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gc
+import threading
 import weakref
 from collections.abc import Callable
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -38,3 +40,22 @@ def test_code_without_end_takes_no_memory_without_end(monkeypatch: pytest.Monkey
     gc.collect()
     assert len(sites._RECENT) <= 50 and len(sites.LATEST) <= 50
     assert sum(each() is not None for each in kept) == 25
+
+
+def test_a_site_may_be_found_while_another_one_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As by a finalizer, a handler of a signal or a profiling function that computes with arrays: it does not wait."""
+    here, other, found = _place(), _place(), []
+
+    class Interrupted(sites.CallSite):
+        __slots__ = ()
+
+        def __init__(self, frame: FrameType) -> None:
+            super().__init__(frame)
+            if self.code is not other.__code__:
+                found.append(other())
+
+    monkeypatch.setattr(sites, "CallSite", Interrupted)
+    thread = threading.Thread(target=lambda: found.append(here()), daemon=True)
+    thread.start()
+    thread.join(60)
+    assert [site.code for site in found] == [other.__code__, here.__code__]

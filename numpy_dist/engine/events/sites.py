@@ -54,7 +54,7 @@ _MOST = 2048
 _RECENT: list[CallSite] = []  # kept for a while, with all of `LATEST`, though nothing refers to them: loops come again
 _OURS: dict[int, CodeType] = {}  # code objects seen on the stack that are part of us or of NumPy, by their ids
 _ALL: WeakValueDictionary[tuple[int, int, int, int], CallSite] = WeakValueDictionary()
-_lock = threading.Lock()
+_lock = threading.RLock()  # finalizers, handlers of signals and profiling functions may record in between
 # Ids, since hashing code objects is slow. The sites keep the code objects, whose ids hence stay their own.
 
 

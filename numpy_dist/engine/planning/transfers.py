@@ -17,7 +17,7 @@ _planned = lru_cache(maxsize=2048)(plan_fetch)
 _MOST_KNOWN = 1024
 _known_plans: dict[tuple[Layout, int, int], tuple[Wanted, FetchPlan]] = {}
 _known_covers: dict[tuple[int, int], tuple[Wanted, Wanted, bool]] = {}
-_lock = threading.Lock()
+_lock = threading.RLock()  # a finalizer may plan in between
 
 
 def cached_plan(layout: Layout, wanted: Wanted, rank: int, reach: Reach | None = None) -> FetchPlan:
