@@ -1,5 +1,7 @@
 """A statement that cannot be executed raises its error once; other arrays have their values."""
 
+import ctypes
+
 import numpy as np
 import pytest
 
@@ -7,6 +9,7 @@ import numpy_dist
 from numpy_dist import engine
 from numpy_dist.backends.interpreter import Interpreter
 from numpy_dist.engine.scheduling import schedule
+from numpy_dist.engine.scheduling.program import Program
 from numpy_dist.errors import LostValueError
 
 ERRORS = (TypeError, AttributeError)  # of the engine, which is given None
@@ -83,3 +86,42 @@ def test_an_update_that_fails_leaves_no_doubtful_values(monkeypatch):
     with pytest.raises(LostValueError, match="cbrt"):
         float(x[3])
     assert float(other[3]) == 1.0
+
+
+@pytest.mark.parametrize(
+    "error", [RecursionError("maximum recursion depth exceeded"), ctypes.ArgumentError("argument 1")]
+)
+def test_a_caller_without_depth_of_stack_asks_once_more(error, monkeypatch):
+    """As for want of memory: nothing is lost, since the next caller may be nearer to the ground."""
+    run, errors = Interpreter.run, [error]
+
+    def fail(self, loop, *args):
+        if errors:
+            raise errors.pop()
+        return run(self, loop, *args)
+
+    monkeypatch.setattr(Interpreter, "run", fail)
+    x = numpy_dist.asarray(np.arange(100_000.0))
+    y = np.cbrt(x)
+    with pytest.raises(type(error)):
+        y.gather()
+    assert np.array_equal(y.gather(), np.cbrt(np.arange(100_000.0)))
+
+
+def test_a_recovery_that_fails_leaves_nothing_half_done(monkeypatch):
+    _unplannable(monkeypatch)
+    x = numpy_dist.asarray(np.arange(100_000.0))
+    before, y = x * 3, np.cbrt(x)
+    with monkeypatch.context() as patched:
+        patched.setattr(Program, "_recover", _interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            y.gather()
+    assert float((x + 1)[2]) == 3.0
+    with pytest.raises(LostValueError):
+        y.gather()
+    with pytest.raises(LostValueError):
+        before.gather()
+
+
+def _interrupt(*args):
+    raise KeyboardInterrupt

@@ -6,6 +6,7 @@ Whoever asks for them gets a `LostValueError`, until all of the array is assigne
 
 from __future__ import annotations
 
+import ctypes
 import traceback
 from collections.abc import Sequence
 from typing import Any
@@ -47,12 +48,16 @@ def _is_whole(array: Any, storage: Storage) -> bool:
     return array.nbytes == storage.nbytes and array.size and (flags.c_contiguous or flags.f_contiguous)
 
 
+_OF_THE_CALLER = (MemoryError, RecursionError, ctypes.ArgumentError)  # the last is what ctypes makes of the others
+
+
 def cannot_run(error: BaseException) -> bool:
     """Whether an error is of the statement that was executed: it would be raised each time.
 
-    Exceptions that are no errors, want of memory, and what code of the user's raises (a handler of signals) are not.
+    Exceptions that are no errors, want of memory or of depth on the caller's stack, and what code of the user's raises
+    (a handler of signals) are not.
     """
-    if not isinstance(error, Exception) or isinstance(error, MemoryError):
+    if not isinstance(error, Exception) or isinstance(error, _OF_THE_CALLER):
         return False
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:

@@ -9,7 +9,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Sequence
 from operator import attrgetter
 from types import FrameType
-from typing import Any, cast
+from typing import Any
 
 from numpy_dist.comm.portable import first_error, portable_error
 from numpy_dist.comm.supervision.signals import Postponed
@@ -424,12 +424,12 @@ class Program:
 
     def _give_up(self, count: int, error: BaseException) -> None:
         """Leave out so many statements, of which there is no schedule."""
-        pending, nothing = self._pending, cast(Statement, None)
-        for place in range(count):
-            statement, pending[place] = pending[place], nothing
+        pending = self._pending
+        for statement in pending[:count]:
             for out in statement.outputs:
                 out.storage.lost = reason(statement, error)
                 self._lost.append(weakref.ref(out.storage))
+        self._replace(pending[count:])
 
     def _recover(self, error: BaseException) -> None:
         """Undo what an exception has left half done; what is to be executed yet is pending again.
