@@ -323,6 +323,41 @@ def test_what_had_no_memory_is_executed_when_there_is_some(monkeypatch: pytest.M
         assert np.array_equal(x.gather(), 2 * values) and np.array_equal(y.gather(), values + 1)
 
 
+@pytest.mark.parametrize("kept", [True, False])
+def test_what_has_no_memory_is_in_nobody_elses_way(monkeypatch: pytest.MonkeyPatch, kept: bool) -> None:
+    """As in a program that tries a large array first: what it does next is computed, also if it has kept the name."""
+    values, make = np.arange(1000.0), pools.make_block
+
+    def refuse(nbytes: int) -> pools.Block:
+        if nbytes > 1 << 20:
+            raise MemoryError("planted")
+        return make(nbytes)
+
+    with config(MIN_SHARD_BYTES=0), monkeypatch.context() as patch:
+        x = numpy_dist.asarray(values)
+        before = x * 3
+        large = np.multiply.outer(x, x)
+        larger = large + 1
+        engine.runtime().pool.clear()
+        patch.setattr(pools, "make_block", refuse)
+        for _ in range(2):
+            with pytest.raises(MemoryError, match="planted"):
+                large.gather() if kept else np.sort(larger, axis=None)
+        if not kept:
+            del large, larger
+        after = x + 1
+        for _ in range(2):
+            assert np.array_equal(after.gather(), values + 1) and float(np.sort(x)[3]) == 3
+        assert np.array_equal(before.gather(), values * 3)
+        patch.undo()
+        if kept:
+            for array in (large, larger):
+                with pytest.raises(LostValueError, match="no memory for it: MemoryError: planted .* multiply"):
+                    array.gather()
+            large[:] = 2.0
+            assert float(large.sum()) == 2e6
+
+
 def test_a_statement_is_not_done_whose_call_had_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     values = _given()
     with config(MIN_SHARD_BYTES=0), monkeypatch.context() as patch:

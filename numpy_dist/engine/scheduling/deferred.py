@@ -105,6 +105,10 @@ class Deferred:
             self._keep(kept)  # type: ignore[arg-type]
         return lost
 
+    def leave_out(self, serials: Container[int]) -> None:
+        """Have done with the statements of these serials."""
+        self._keep([statement for statement in self.statements if statement.serial not in serials])
+
     def recover(self, pending: Sequence[Statement]) -> None:
         """Have done with statements whose results are stored or lost, or that are pending themselves."""
         others = {id(statement) for statement in pending}

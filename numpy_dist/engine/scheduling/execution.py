@@ -99,7 +99,7 @@ class Execution:
         lost: list[Storage] = []
         failed = cannot_run(error)
         if failed:
-            begun = range(self.done, min(max(self.begun, self.number + 1, self.done + 1), len(groups)))
+            begun = self._in_work()
         if failed or any(self.plans[number].overwrites for number in begun):
             for number in begun:
                 lost += self._lose(number, error)
@@ -109,6 +109,15 @@ class Execution:
         if lost:
             self._leave_out(begun)
         return lost
+
+    def _in_work(self) -> range:
+        """The numbers of the groups that were prepared, or were about to be, and are not done."""
+        return range(self.done, min(max(self.begun, self.number + 1, self.done + 1), len(self.schedule.groups)))
+
+    def in_work(self) -> set[int]:
+        """The serials of the statements that an exception has found in work."""
+        positions = [position for number in self._in_work() for position in self.schedule.groups[number].positions]
+        return {s.serial for position in positions if (s := self.statements[position]) is not None}
 
     def _lose(self, number: int, error: BaseException) -> Iterable[Storage]:
         """Mark what a group writes, and what its results have taken the memory of, as lost."""

@@ -65,11 +65,13 @@ def cannot_run(error: BaseException) -> bool:
     return trace is not None and is_internal(trace.tb_frame)
 
 
-def reason(statement: Statement, error: BaseException) -> str:
-    """Why what a statement writes is lost."""
+def reason(statement: Statement, error: BaseException, why: str = "") -> str:
+    """Why what a statement writes is lost; or tell `why`, by whom and where."""
     site = resolve(statement.site)
     what = traceback.format_exception_only(error)[0].strip()
     where = f"{statement.op.name}, recorded in {site.filename}, line {site.line}"
+    if why:
+        return f"{why}: {what} was raised as {where}, was executed"
     if cannot_run(error):
         return f"it has no values: {what} was raised as {where}, was executed"
     return (

@@ -93,6 +93,8 @@ class Program:
         self._ahead: tuple[int, int, Description] | None = None  # pending statements (first and last serial), described
         self._waiting: int | None = None  # serial of the first statement behind a period that waits to be executed
         self._lost: list[weakref.ref[Storage]] = []  # storages whose values are lost
+        self._starved: set[int] = set()  # serials of statements that found no memory
+        self._starves: set[int] = set()  # and of those that found none last
         self.watches = False
         self._many = runtime.size > 1
         self._missed = 0  # how often small work could not be done at once
@@ -303,14 +305,20 @@ class Program:
         if self.eagerness is not None:
             self.eagerness.saved = 0.0
         if self._pending and storage.last_write >= self._pending[0].serial:
-            self.run(storage.last_write)
+            self.run(storage.last_write, wanted=storage)
         elif self._deferred.makes(storage):
             self.run_deferred()
         if storage.lost:
             shape = storage.shape if storage.axes is None else tuple(map(storage.shape.__getitem__, storage.axes))
             raise LostValueError(f"an array of shape {shape}, {storage.dtype}, cannot be read: {storage.lost}")
 
-    def run(self, through: int | None = None, reader: Statement | None = None, may_raise: bool = False) -> None:
+    def run(
+        self,
+        through: int | None = None,
+        reader: Statement | None = None,
+        may_raise: bool = False,
+        wanted: Storage | None = None,
+    ) -> None:
         """Execute the pending program, or its part through a serial.
 
         Collective in effect: every rank executes the same part at the same point of its program.
@@ -321,27 +329,61 @@ class Program:
             One that will be recorded next: what it reads is stored, even if there is no other use of it.
         may_raise : bool
             Whether the program is a single statement whose values can raise.
+        wanted : Storage, optional
+            Whose values are asked for.
         """
         if self._pending:
             if through is not None and self.eagerness is not None and self._pending.execution is None:
                 self.eagerness.executing(self._pending, self._bytes - self._bytes_done)
-            self._execute(through, reader, may_raise)
+            self._execute(through, reader, may_raise, wanted)
             self._periods.interrupt(self.recorded, self._bytes)
             self._waiting = None
         if self._runtime.size == 1:
             self._events.tell()
 
-    def _execute(self, through: int | None, reader: Statement | None = None, may_raise: bool = False) -> None:
+    def _execute(
+        self,
+        through: int | None,
+        reader: Statement | None = None,
+        may_raise: bool = False,
+        wanted: Storage | None = None,
+    ) -> None:
         if self._runtime.size > 1:
             with self._runtime.comm.signals as signals:
                 signals.executing()
                 self._perform(through, reader, may_raise)
             return
-        if self._bytes - self._bytes_done < WORTH_POSTPONING:
-            self._perform(through, reader, may_raise)
-            return
-        with Postponed() as signals:
-            self._perform(through, reader, may_raise, signals)
+        while True:
+            try:
+                if self._bytes - self._bytes_done < WORTH_POSTPONING:
+                    self._perform(through, reader, may_raise)
+                else:
+                    with Postponed() as signals:
+                        self._perform(through, reader, may_raise, signals)
+            except MemoryError as error:
+                if not self._leave_starved(error, wanted, reader):
+                    raise
+            else:
+                return
+
+    def _leave_starved(self, error: MemoryError, wanted: Storage | None, reader: Statement | None) -> bool:
+        """Leave out statements that find no memory for the second time, unless what is asked for depends on them.
+
+        Their results, of which the user has been told that there is no memory for them, are lost: as in a program of
+        NumPy's, which does not have them, all others can be computed. Returns whether there are such statements.
+        """
+        waiting = [*self._deferred.statements, *self._pending]
+        left = (self._starves & self._starved) - _makers(waiting, [] if wanted is None else [wanted], reader)
+        self._starved, self._starves = (self._starved | self._starves) & {s.serial for s in waiting}, set()
+        if not left:
+            return False
+        for statement in waiting:
+            for out in statement.outputs if statement.serial in left else ():
+                out.storage.lost = reason(statement, error, "there was no memory for it")
+                self._lost.append(weakref.ref(out.storage))
+        self._deferred.leave_out(left)
+        self._replace([statement for statement in self._pending if statement.serial not in left])
+        return True
 
     def _perform(
         self, through: int | None, reader: Statement | None, may_raise: bool, signals: Postponed | None = None
@@ -438,8 +480,11 @@ class Program:
         """
         pending = self._pending
         lost: list[Storage] = []
+        self._starves = set()
         for execution in (self._belated, pending.execution):
             if execution is not None:
+                if isinstance(error, MemoryError):
+                    self._starves |= execution.in_work()
                 lost += execution.roll_back(error)
                 SCHEDULES.forget(execution.schedule)
         self._lost += map(weakref.ref, lost)
@@ -557,6 +602,19 @@ def _number_through(statements: Sequence[Statement], serial: int) -> int:
     if 0 < count <= len(statements) and statements[count - 1].serial == serial:
         return count
     return bisect_right(statements, serial, key=attrgetter("serial"))  # some were done before, or never recorded
+
+
+def _makers(statements: Sequence[Statement], wanted: Iterable[Storage], reader: Statement | None) -> set[int]:
+    """The serials of the statements on which the values of storages depend, and what `reader` reads."""
+    needed = {id(storage) for storage in wanted}
+    if reader is not None:
+        needed.update(id(ref.storage) for ref in reader.reads())
+    makers: set[int] = set()
+    for statement in reversed(statements):
+        if any(id(out.storage) in needed for out in statement.outputs):
+            needed.update(id(ref.storage) for ref in statement.reads())
+            makers.add(statement.serial)
+    return makers
 
 
 def _used_by(statements: Sequence[Statement]) -> set[int]:
