@@ -59,3 +59,9 @@ def test_a_site_may_be_found_while_another_one_is_made(monkeypatch: pytest.Monke
     thread.start()
     thread.join(60)
     assert [site.code for site in found] == [other.__code__, here.__code__]
+
+
+@pytest.mark.parametrize("names", [{}, {"__name__": None}, {"__name__": 5}])
+def test_the_code_of_a_site_need_not_be_a_modules(names: dict[str, Any]) -> None:
+    exec("site = user_site(0)", names := {**names, "user_site": sites.user_site})
+    assert names["site"].module == "<unknown>"

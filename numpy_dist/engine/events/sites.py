@@ -44,7 +44,8 @@ class CallSite:
         back = frame.f_back or frame
         self.code, self.instruction = frame.f_code, frame.f_lasti
         self.caller, self.called_at = back.f_code, back.f_lasti
-        self.module: str = frame.f_globals.get("__name__", "<unknown>")
+        name = frame.f_globals.get("__name__")
+        self.module = name if isinstance(name, str) else "<unknown>"  # which code given to `exec` may lack
 
 
 LATEST: dict[int, dict[int, CallSite]] = {}
