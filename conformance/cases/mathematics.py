@@ -324,3 +324,6 @@ for _function in (np.cumsum, np.cumprod, np.nancumsum):
     case(_function, a(9, dtype="i4"), dtype=">f8")  # its byte order is nobody's
     case(_function, a(9, dtype=">i4"), dtype=">i4", out=a(9, dtype=">i4"))
 case(np.cumsum, a(9, dtype="m8[s]"), dtype="m8[ms]")
+for _shape in ((6,), (1, 6), (3,)):  # parts are assigned to complex outputs
+    case(np.round, a(1, 6, dtype="c16"), out=a(*_shape, dtype="c16"))
+    case(np.round, a(6, dtype="c16"), 1, out=a(*_shape, dtype="c8"))

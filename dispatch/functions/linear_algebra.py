@@ -144,12 +144,14 @@ _SILENT = _dot_is_silent()
 @implements(np.dot, kind="parallel")
 def dot(a: Any, b: Any, out: Any = None) -> object:
     a, b = as_handle(a), as_handle(b)
-    dtype = np.dot(np.zeros((1, 1), a.dtype), np.zeros((1, 1), b.dtype)).dtype
-    if dtype.hasobject:
-        decline("arrays of Python objects")
     pairs = a.ndim and b.ndim
     if pairs and a.shape[-1] != b.shape[-2 if b.ndim > 1 else 0]:
         engine.numpy_error(np.dot, (a, b))
+    n = 0 if pairs and 0 in (a.size, b.size) else 1  # where nothing is multiplied, there are fewer errors
+    left, right = (() if a.ndim == 0 else (1, n)), (() if a.ndim and not b.ndim else (n, 1))
+    dtype = np.dot(np.zeros(left, a.dtype), np.zeros(right, b.dtype)).dtype
+    if dtype.hasobject:
+        decline("arrays of Python objects")
     if out is not None:
         _check_output(out, (*a.shape[:-1], *b.shape[:-2], *b.shape[1:][-1:]) if pairs else a.shape + b.shape, dtype)
     if not pairs:

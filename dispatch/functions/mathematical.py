@@ -124,10 +124,16 @@ def round(a: Any, decimals: SupportsIndex = 0, out: Any = None) -> object:
 
 
 def _round_complex(a: DistArray, decimals: int, out: DistArray | np.ndarray | None) -> DistArray | np.ndarray:
-    result = engine.copy(a) if out is None else out
-    for part in (np.real, np.imag):
-        round(part(a), decimals, out=part(result))
-    return result
+    if out is None:
+        result = engine.copy(a)
+        for part in (np.real, np.imag):
+            round(part(result), decimals, out=part(result))
+        return result
+    if out.size != a.size:
+        raise ValueError("invalid output shape")
+    out.real = round(np.real(a), decimals)  # assigned, as in NumPy's C code: without axes of one, and to any precision
+    out.imag = round(np.imag(a), decimals)
+    return out
 
 
 @implements(np.i0, kind="native")

@@ -269,6 +269,8 @@ def _check_segments(
     if out is None:
         return kind, number
     shape = (*a.shape[:number], indices.size, *a.shape[number + 1 :])
+    if out.ndim > a.ndim:
+        decline("an output with more axes than the operand")
     if tuple(out.shape) != shape:
         engine.numpy_error(ufunc.reduceat, (a, np.zeros(indices.size, np.intp), axis, dtype, out))
     if dtype is None:
