@@ -175,13 +175,17 @@ def linspace(
     layout = chosen_layout((count,), split, mesh)
     if count < 2 or is_replicated((count,), sample.dtype, layout):
         return _everywhere(np.linspace, start, stop, num, endpoint, retstep, dtype, axis, split=split, mesh=mesh)
-    inner = np.linspace(start, stop, 2).dtype  # what NumPy computes in
+    with np.errstate(all="ignore"):
+        inner = np.linspace(start, stop, 2).dtype  # what NumPy computes in
     # Python's numbers stay weak beside NumPy's.
     first, last = (x if isinstance(x, int | float | complex) else np.asanyarray(x) for x in (start, stop))
     divisor = count - 1 if endpoint else count
-    delta = np.subtract(last, first, dtype=type(inner))
-    step = delta / divisor
+    # The two elements have met all that there is to meet, on every rank, but for steps that underflow.
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        delta = np.subtract(last, first, dtype=type(inner))
+        step = delta / divisor
 
+    @np.errstate(all="ignore")
     def part(box: Box) -> np.ndarray:
         ((low, high),) = box
         values = np.arange(low, high).astype(inner)

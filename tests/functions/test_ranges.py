@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
+from contextlib import nullcontext
+
 import numpy as np
 import pytest
 
@@ -56,3 +59,24 @@ def test_grids_come_in_the_container_that_numpy_gives(sparse: bool, copy: bool) 
     with config(MIN_SHARD_BYTES=0):
         found = np.meshgrid(nd.asarray(x), nd.asarray(x), sparse=sparse, copy=copy)
     assert type(found) is type(np.meshgrid(x, x, sparse=sparse, copy=copy))
+
+
+@pytest.mark.parametrize("ends", [(0.0, np.inf), (-np.inf, np.inf), (np.nan, 1.0), (-1.7e308, 1.7e308), (0.0, 1e300)])
+@pytest.mark.parametrize("options", [{}, {"endpoint": False}, {"dtype": "i1"}, {"dtype": "f4", "retstep": True}])
+@pytest.mark.parametrize("size", [1, 3])
+def test_events_between_numbers_are_told_once(size: int, options: dict, ends: tuple[float, float]) -> None:
+    with warnings.catch_warnings(record=True) as expected:
+        warnings.simplefilter("always")
+        np.linspace(*ends, 70_001, **options)
+
+    def program() -> None:
+        with config(MIN_SHARD_BYTES=0):
+            if size == 1:
+                with warnings.catch_warnings(record=True) as told:
+                    warnings.simplefilter("always")
+                    nd.linspace(*ends, 70_001, **options)
+                assert [str(x.message) for x in told] == [str(x.message) for x in expected]
+            with np.errstate(all="raise"), pytest.raises(FloatingPointError) if expected else nullcontext():
+                nd.linspace(*ends, 70_001, **options)  # on every rank, or on none
+
+    run_simulated(size, program)
