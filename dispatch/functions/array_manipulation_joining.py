@@ -15,6 +15,7 @@ from numpy.typing import DTypeLike
 from numpy_dist import engine
 from numpy_dist.dispatch.core.registry import implements
 from numpy_dist.dispatch.patterns.numpy_source import adopt
+from numpy_dist.engine import events_reported
 from numpy_dist.ir.rules import only_asking
 from numpy_dist.layout.layout import Copies, Layout, Pinned
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from numpy import _CastingKind
 
     from numpy_dist.distarray.array import DistArray
+
+_WEAK = frozenset({int, float, complex})
 
 adopt(__name__, np.stack, np.vstack, np.hstack, np.dstack, np.column_stack, np.block)
 
@@ -36,6 +39,9 @@ def concatenate(
     dtype: DTypeLike | None = None,
     casting: _CastingKind = "same_kind",
 ) -> object:
+    flat = axis is None
+    if flat and out is None and dtype is None:
+        arrays = _with_weak_numbers(list(arrays), casting)
     parts = [x if engine.is_handle(x) else np.asanyarray(x) for x in arrays]
     if axis is None:
         parts, axis = [np.ravel(x) for x in parts], 0
@@ -51,7 +57,7 @@ def concatenate(
     if out is None:
         target = _allocate(parts, shapes, shape, axis, _joined_dtype(parts, dtype, casting))
     elif tuple(out.shape) != shape:
-        raise ValueError("Output array is the wrong shape")
+        raise ValueError(f"Output array is the wrong {'size' if flat else 'shape'}")
     else:
         target = out
     start = 0
@@ -60,6 +66,23 @@ def concatenate(
         np.copyto(target[here], part, casting=casting)
         start += part_shape[axis]
     return target
+
+
+def _with_weak_numbers(arrays: list[Any], casting: _CastingKind) -> list[Any]:
+    """The arrays, with Python's numbers among them cast, as NumPy does it, to the dtype of the others."""
+    if not any(type(x) in _WEAK for x in arrays) or all(type(x) in _WEAK for x in arrays):
+        return arrays
+    arrays = [x if engine.is_handle(x) or type(x) in _WEAK else np.asanyarray(x) for x in arrays]
+    standing = [x if type(x) in _WEAK else np.empty(0, x.dtype) for x in arrays]
+    with only_asking(), np.errstate(all="ignore"):
+        kind = np.concatenate(standing, axis=None, casting=casting).dtype
+    if kind.kind not in "biufc":  # beside texts they are not weak
+        return arrays
+    with events_reported("cast"):
+        return [
+            np.concatenate((np.empty(0, kind), x), axis=None, casting=casting) if type(x) in _WEAK else x
+            for x in arrays
+        ]
 
 
 def _joined_dtype(parts: Sequence[DistArray | np.ndarray], dtype: DTypeLike | None, casting: _CastingKind) -> np.dtype:
