@@ -22,6 +22,7 @@ from numpy_dist.argument_types import Function, Keywords
 from numpy_dist.dispatch.core import fallback, policy, registry
 from numpy_dist.distarray import operators
 from numpy_dist.distarray.array import AS_STRIDED, DistArray
+from numpy_dist.distarray.exchanges import exchanged
 from numpy_dist.distarray.indexing import BASIC, apart
 from numpy_dist.distarray.interface import refuse_as_labels
 from numpy_dist.distarray.operators import call_name, event_name
@@ -352,6 +353,12 @@ class AtHand(DistArray):
         return DistArray.__getitem__(hand_over(self), key) if made is None else made
 
     def __setitem__(self, key: object, value: object) -> None:
+        if (
+            type(key) is int
+            and isinstance(value, DistArray)
+            and "shuffle" in (frame := sys._getframe(1)).f_code.co_names
+        ):
+            value = exchanged(self, key, value, frame)
         if not assign(self, key, value):
             DistArray.__setitem__(hand_over(self), key, value)
 

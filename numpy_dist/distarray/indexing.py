@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from types import EllipsisType, NoneType
@@ -13,6 +14,7 @@ import numpy as np
 from numpy_dist import engine
 from numpy_dist.dispatch.core import fallback, policy, registry
 from numpy_dist.dispatch.core.noting import Noted
+from numpy_dist.distarray.exchanges import exchanged
 from numpy_dist.distarray.operators import PLAIN, numpy_stand_in, wrap, wrap_of
 from numpy_dist.engine.data import watch, windows
 from numpy_dist.ir import structure
@@ -242,6 +244,8 @@ class Indexing(engine.Handle):
         return self._sharded_items(items)
 
     def __setitem__(self, key: Any, value: object) -> None:
+        if type(key) is int and engine.is_handle(value) and "shuffle" in (frame := sys._getframe(1)).f_code.co_names:
+            value = exchanged(self, key, value, frame)
         try:
             if self._storage is not None:
                 if self._window.readable and windows.assign(self, key, value):

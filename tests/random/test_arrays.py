@@ -240,6 +240,40 @@ def test_sharded_arguments_are_gathered_by_the_rules():
 
 
 @pytest.mark.spmd
+@pytest.mark.filterwarnings("ignore:you are shuffling:UserWarning")
+@pytest.mark.parametrize("bound", [0, 1 << 18])
+def test_rows_are_shuffled_by_numpy(bound):
+    def body():
+        with config(MIN_SHARD_BYTES=bound):
+            for shape in [(40,), (17, 3), (6, 2, 5), (1, 4), (9, 5000)]:
+                x = np.arange(float(np.prod(shape))).reshape(shape)
+                found = engine.from_global(x)
+                for array in (x, found):
+                    np.random.default_rng(1).shuffle(array)
+                    np.random.RandomState(2).shuffle(array[::-2])
+                    np.random.Generator(np.random.MT19937(3)).shuffle(array)
+                assert np.array_equal(plain(found), x), shape
+
+    on_ranks(body)
+
+
+@pytest.mark.spmd
+def test_rows_that_python_exchanges_are_views_next_to_a_shuffle():
+    def body():
+        for bound in (0, 1 << 18):
+            with config(MIN_SHARD_BYTES=bound):
+                x = np.arange(12.0).reshape(4, 3)
+                found = engine.from_global(x)
+                for array in (x, found):
+                    array[3], array[1] = array[1], array[3]
+                    np.random.default_rng(1).shuffle(list(range(3)))
+                    array[2], array[0] = array[0], array[2]
+                assert np.array_equal(plain(found), x)
+
+    on_ranks(body)
+
+
+@pytest.mark.spmd
 def test_states_that_differ_are_found(way):
     def body():
         runtime = engine.runtime()
