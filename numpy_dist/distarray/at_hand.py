@@ -362,6 +362,11 @@ class AtHand(DistArray):
         if not assign(self, key, value):
             DistArray.__setitem__(hand_over(self), key, value)
 
+    def fill(self, value: object) -> None:
+        """Set every element to a scalar."""
+        if type(value) not in NUMBERS or not assign(self, Ellipsis, value):
+            DistArray.fill(hand_over(self), value)
+
     @property
     def T(self) -> DistArray:
         """View with the axes in reverse order."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -21,13 +21,14 @@ from numpy_dist.distarray.at_hand import (
     ROUTES,
     AtHand,
     NotAtHand,
+    assign,
     dot_product,
     is_ours,
     new_memory,
     real_of,
     view_at_hand,
 )
-from numpy_dist.distarray.same_bits import EVENTS, NEW, VIEWS
+from numpy_dist.distarray.same_bits import EVENTS, NEW, TOLD, VIEWS
 from numpy_dist.engine.data import watch, windows
 from numpy_dist.engine.data.folds import mean_of
 from numpy_dist.engine.data.totals import reduced
@@ -45,15 +46,15 @@ _FOLDS: dict[Any, np.ufunc] = {
     np.sum: np.add,
     np.mean: np.add,
     np.max: np.maximum,
+    np.amax: np.maximum,
     np.min: np.minimum,
+    np.amin: np.minimum,
     np.any: np.logical_or,
     np.all: np.logical_and,
 }
 
 
-def _folded(
-    function: Function, x: AtHand, axis: Any = None, *, keepdims: object = False, **others: object
-) -> object:
+def _folded(function: Function, x: AtHand, axis: Any = None, *, keepdims: object = False, **others: object) -> object:
     """An array at hand that is reduced, as the summation tree has it (`backends.summation`); None for other calls."""
     real = x._real
     if others or type(keepdims) is not bool or not x._window.readable or not real.size or not is_ours(function):
@@ -86,7 +87,7 @@ def _folding(name: str, function: Function) -> Function:
 
 # -- functions -------------------------------------------------------------------------------------------------------
 
-_SILENT = frozenset(VIEWS)  # which compute nothing
+_SILENT = frozenset((*VIEWS, *TOLD))  # which compute nothing
 _WRITTEN = ("out", "overwrite_input")
 """Parameters by which a function writes to its arguments: the engine's."""
 _MOST_GROWN = 16
@@ -116,9 +117,7 @@ def _is_of_others(function: Function, values: list[Any], kwargs: Keywords) -> bo
     return dtype is not None and np.dtype(dtype).char not in KINDS
 
 
-def _by_numpy(
-    function: Function, args: tuple, kwargs: Keywords, call: Function | None = None
-) -> object:
+def _by_numpy(function: Function, args: tuple, kwargs: Keywords, call: Function | None = None) -> object:
     """What NumPy's function makes of elements that are at hand; None where they are not, or it is much.
 
     `call` is what is called in place of the function: a method that does the same.
@@ -229,19 +228,28 @@ def _composed_method(name: str, function: Function) -> Function:
     return method
 
 
+def _sort(self: AtHand, axis: object = -1, kind: object = None, order: object = None, *, stable: object = None) -> None:
+    """Sort in place (as ndarray.sort)."""
+    if order is None and type(axis) is int and (route := ROUTES.get(np.sort)) is not None:
+        made = route((self,), {"axis": axis, "kind": kind, "stable": stable})
+        if made is not None and assign(self, Ellipsis, made):
+            return
+    cast(Any, DistArray).sort(hand_over(self), axis, kind, order, stable=stable)
+
+
 # -- who computes what -------------------------------------------------------------------------------------------------
 
 _METHODS: dict[str, Function] = {
     "astype": np.astype,
     "flatten": np.ravel,
+    "prod": np.prod,
+    "trace": np.trace,
     **{name: getattr(np, name) for name in ("argmax", "argmin", "argsort", "clip", "cumprod", "cumsum")},
     **{name: getattr(np, name) for name in ("nonzero", "ravel", "reshape", "round", "searchsorted", "squeeze")},
     **{name: getattr(np, name) for name in ("swapaxes", "take", "transpose")},
 }
 """Methods of ndarray, and the functions whose rules they follow."""
-_HOUSE: dict[Key, Function] = {
-    function: _computed_by(function) for function in (np.dot, *_FOLDS, *VIEWS, *NEW)
-}
+_HOUSE: dict[Key, Function] = {function: _computed_by(function) for function in (np.dot, *_FOLDS, *VIEWS, *TOLD, *NEW)}
 _BEFORE_WRITTEN = {function: _position_of_written(function) for function in _HOUSE}
 _DTYPE_AT = {function: _position_of(("dtype",), function) for function in _HOUSE}
 
@@ -267,11 +275,11 @@ def _route_function(key: Key) -> None:
 
 
 def _define() -> None:
-    for function in _FOLDS:
-        name = function.__name__
-        setattr(AtHand, name, _folding(name, function))
+    for name in ("sum", "mean", "max", "min", "any", "all"):
+        setattr(AtHand, name, _folding(name, getattr(np, name)))
     for name, function in _METHODS.items():
         setattr(AtHand, name, _method(name, function))
+    AtHand.sort = _sort  # type: ignore[method-assign, assignment]
     for name in ("std", "var"):
         setattr(AtHand, name, _composed_method(name, getattr(np, name)))
 

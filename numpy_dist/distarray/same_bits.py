@@ -13,21 +13,27 @@ from numpy_dist.argument_types import Function
 
 VIEWS: tuple[Function, ...] = (
     np.array_split, np.atleast_1d, np.atleast_2d, np.atleast_3d, np.dsplit, np.expand_dims, np.flip,
-    np.fliplr, np.flipud, np.hsplit, np.moveaxis, np.ravel, np.reshape, np.rollaxis, np.rot90, np.split, np.squeeze,
-    np.swapaxes, np.transpose, np.vsplit,
+    np.fliplr, np.flipud, np.hsplit, np.matrix_transpose, np.moveaxis, np.ravel, np.reshape, np.rollaxis, np.rot90,
+    np.split, np.squeeze, np.swapaxes, np.transpose, np.vsplit,
 )  # fmt: skip
 """Functions whose results are views, where they can be."""
 
 NEW: tuple[Function, ...] = (
     np.allclose, np.append, np.argmax, np.argmin, np.argsort, np.argwhere, np.around, np.array_equal, np.astype,
-    np.choose, np.clip, np.column_stack, np.compress, np.concatenate, np.copy, np.count_nonzero, np.cumprod, np.cumsum,
-    np.delete, np.diag, np.diff, np.digitize, np.dstack, np.ediff1d, np.empty_like, np.extract, np.fix,
-    np.flatnonzero, np.full_like, np.hstack, np.insert, np.interp, np.intersect1d, np.isclose, np.isin, np.isneginf,
-    np.isposinf, np.lexsort, np.median, np.nan_to_num, np.nanargmax, np.nanargmin, np.nonzero, np.ones_like, np.outer,
-    np.ptp, np.roll, np.round, np.searchsorted, np.select, np.setdiff1d, np.setxor1d, np.sort, np.stack, np.take,
-    np.take_along_axis, np.tril, np.triu, np.union1d, np.unique, np.vstack, np.where, np.zeros_like,
+    np.bincount, np.choose, np.clip, np.column_stack, np.compress, np.concatenate, np.convolve, np.copy, np.correlate,
+    np.count_nonzero, np.cross, np.cumprod, np.cumsum, np.delete, np.diag, np.diff, np.digitize, np.dstack, np.ediff1d,
+    np.empty_like, np.extract, np.fix, np.flatnonzero, np.full_like, np.histogram, np.hstack, np.insert, np.interp,
+    np.intersect1d, np.isclose, np.isin, np.isneginf, np.isposinf, np.lexsort, np.linalg.cholesky, np.linalg.det,
+    np.linalg.eigh, np.linalg.eigvalsh, np.linalg.inv, np.linalg.matrix_rank, np.linalg.pinv, np.linalg.qr,
+    np.linalg.slogdet, np.linalg.solve, np.median, np.nan_to_num, np.nanargmax, np.nanargmin, np.nonzero,
+    np.ones_like, np.outer, np.packbits, np.percentile, np.prod, np.ptp, np.quantile, np.roll, np.round,
+    np.searchsorted, np.select, np.setdiff1d, np.setxor1d, np.sort, np.stack, np.take, np.take_along_axis, np.trace,
+    np.tril, np.triu, np.union1d, np.unique, np.vstack, np.where, np.zeros_like,
 )  # fmt: skip
 """Functions whose results are new arrays, numbers, or tuples of them."""
+
+TOLD: tuple[Function, ...] = (np.iscomplexobj, np.isrealobj, np.ndim, np.shape, np.size)
+"""Functions that tell of an array what its elements have no part in."""
 
 EVENTS: dict[Function, str] = {
     **dict.fromkeys((np.argmax, np.argmin, np.argsort, np.array_equal, np.column_stack, np.concatenate), "cast"),

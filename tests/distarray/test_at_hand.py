@@ -28,6 +28,56 @@ IN_PLACE = [operator.iadd, operator.isub, operator.imul, operator.itruediv]
 UFUNCS = [np.sqrt, np.exp, np.negative, np.abs, np.sin, np.isfinite, np.maximum, np.arctan2]
 
 
+ROWS: dict[str, Callable[[Any], Any]] = {
+    "ndim": np.ndim,
+    "shape": np.shape,
+    "size": lambda x: np.size(x, 0),
+    "isrealobj": np.isrealobj,
+    "iscomplexobj": np.iscomplexobj,
+    "amax": np.amax,
+    "amin": lambda x: np.amin(x, axis=0),
+    "prod": np.prod,
+    "method prod": lambda x: x.prod(),
+    "trace": lambda x: x.reshape(4, -1).trace(),
+    "bincount": lambda x: np.bincount((x * 3).astype(int)),
+    "convolve": lambda x: np.convolve(x, x[:3]),
+    "correlate": lambda x: np.correlate(x, x[:3]),
+    "cross": lambda x: np.cross(x[:3], x[3:6]),
+    "histogram": lambda x: np.histogram(x, 3),
+    "percentile": lambda x: np.percentile(x, 30),
+    "quantile": lambda x: np.quantile(x, [0.1, 0.9]),
+    "packbits": lambda x: np.packbits(x > 1.5),
+    "solve": lambda x: np.linalg.solve(x[:9].reshape(3, 3), x[:3]),
+    "inv": lambda x: np.linalg.inv(x[:9].reshape(3, 3)),
+    "det": lambda x: np.linalg.det(x[:9].reshape(3, 3)),
+    "eigh": lambda x: np.linalg.eigh(x[:9].reshape(3, 3)),
+    "fill": lambda x: x[:5].fill(3),
+    "fill, converted": lambda x: x[:5].fill(np.float32(0.1)),
+    "sort": lambda x: x.sort(),
+    "sort, stable": lambda x: x.reshape(4, -1).sort(axis=0, kind="stable"),
+    "r_": lambda x: np.r_[0.5, x[1:]],
+}
+"""What programs do to rows of a large array, one after the other."""
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_functions_leave_rows_at_hand(name: str) -> None:
+    values = np.random.default_rng(3).uniform(1, 2, (N, N))
+    with config(MIN_SHARD_BYTES=SMALL):
+        x, expected = nd.asarray(values), values.copy()
+        row = x[1]
+        assert type(row) is AtHand
+        with config(FALLBACK="silent"):
+            found = ROWS[name](row)
+        assert type(row) is AtHand, "it was handed over"
+        known = ROWS[name](expected[1])
+        assert type(found) is (AtHand if isinstance(known, np.ndarray) and name != "r_" else type(known))
+        several = isinstance(known, tuple)
+        for one, other in zip(found if several else [found], known if several else [known], strict=True):
+            np.testing.assert_array_equal(one.gather() if isinstance(one, nd.DistArray) else one, other)
+        np.testing.assert_array_equal(x.gather(), expected)
+
+
 def _random_key(rng: random.Random, shape: tuple[int, ...]) -> Any:
     items: list[Any] = []
     for n in shape:

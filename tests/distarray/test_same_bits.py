@@ -24,7 +24,7 @@ from numpy_dist.settings import config
 from tests.distarray.at_hand_arrays import LIMIT, AtHandArrays
 
 pytestmark = pytest.mark.slow
-FUNCTIONS = sorted({*same_bits.VIEWS, *same_bits.NEW}, key=lambda f: f.__name__)
+FUNCTIONS = sorted({*same_bits.VIEWS, *same_bits.TOLD, *same_bits.NEW}, key=lambda f: f.__name__)
 
 
 @pytest.mark.parametrize("name", groups())
@@ -73,6 +73,14 @@ def test_the_bits_are_the_engines(function: Any) -> None:
 
 MADE_OF_MANY = {
     "cumsum": np.cumsum,
+    "prod": np.prod,
+    "prod along columns": lambda x: np.prod(x, axis=0),
+    "trace": np.trace,
+    "weighed counts": lambda x: np.bincount((np.abs(x.ravel()) % 50).astype(int), weights=x.ravel()),
+    "convolve": lambda x: np.convolve(x.ravel(), x.ravel()[:50]),
+    "quantile": lambda x: np.quantile(x, 0.3, axis=0),
+    "det": lambda x: np.linalg.det(np.atleast_2d(x)[:60, :60]),
+    "amax along columns": lambda x: np.amax(x, axis=0),
     "cumprod along rows": lambda x: np.cumprod(x, axis=0),
     "argsort": np.argsort,
     "median": np.median,
