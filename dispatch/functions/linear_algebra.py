@@ -27,6 +27,7 @@ from numpy_dist.parallel.contraction import Contraction
 from numpy_dist.parallel.matmul import multiply, ring, ring_on_device
 from numpy_dist.parallel.mesh_product import MeshProduct, best_mesh
 from numpy_dist.parallel.narrow_product import narrow_product, words_of_narrow
+from numpy_dist.parallel.panel_gram import panel_gram, words_of_panel_gram
 from numpy_dist.parallel.panels import HeldMatrix, panel_product, words_of_panels
 from numpy_dist.parallel.row_gram import row_gram
 from numpy_dist.settings import config
@@ -345,13 +346,20 @@ def _matrices(a: Any, b: Any, dtype: np.dtype, name: str) -> DistArray:
     }
     if engine.is_sharded(a) and engine.is_sharded(b) and engine.device(dtype) is None:
         lies_well = _is_cut(a, 0) is not None or (_is_cut(a, 1) is None and k <= m)
-        if lies_well and k >= _FOR_PAIRS and a.dtype == _work_dtype(dtype) and engine.is_transpose(a, b):
-            return _by_pairs(a, dtype, name)
+        if k >= _FOR_PAIRS and a.dtype == _work_dtype(dtype) and engine.is_transpose(a, b):
+            result = _halved_on_mesh(a)
+            if result is not None:
+                return _by_halved_panels(a, result, dtype, name)
+            if lies_well:
+                return _by_pairs(a, dtype, name)
         if dtype.kind == "c" and a.dtype == b.dtype == dtype:
             of_rows = engine.is_adjoint(b, a)
             if of_rows or engine.is_adjoint(a, b):
+                plain: Any = np.transpose(b) if of_rows else a
+                result = _halved_on_mesh(plain) if k >= _FOR_PAIRS else None
+                if result is not None:
+                    return _by_halved_panels(plain, result, dtype, name, adjoint=True, conjugated=of_rows)
                 if lies_well and k >= _FOR_PAIRS:
-                    plain: Any = np.transpose(b) if of_rows else a
                     return _by_pairs(plain, dtype, name, adjoint=True, conjugated=of_rows)
                 if costs[_by_contraction] <= min(costs.values()):
                     return _gram_by_contraction(a, b, of_rows, dtype, name)
@@ -409,6 +417,36 @@ def _with_panels(
     if all(layouts[result] * (1 if whole[way] or way == _by_blocks else 2) < cost for way, cost in ways.items()):
         return _by_panels, result
     return min(ways, key=lambda way: ways[way]), None
+
+
+def _halved_on_mesh(x: Any) -> Layout | None:
+    """The layout of the product with the transpose where that is made by halves of panels, or None.
+
+    It is where a mesh cuts both axes, unless the matrix is so long along the summed axis that fewer elements move if it
+    is cut along that.
+    """
+    layout = _box_layout(x)
+    if layout is None or not _lies_on_mesh(layout) or layout.shape[0] < _FOR_PANELS:
+        return None
+    return _layout_of_halves(layout, _known_of_ranks())
+
+
+@functools.lru_cache(maxsize=1024)
+def _layout_of_halves(layout: Layout, ranks: tuple[object, ...]) -> Layout | None:
+    """As `_halved_on_mesh`, of the layout of the matrix; `ranks` is what default layouts depend on."""
+    (m, k), mesh, rows = layout.shape, layout.mesh, layout.cut_of(0)
+    if rows is None or m < max(mesh.shape):
+        return None
+    even = engine.default_layout((m, m), mesh=mesh.shape)
+    cuts = []
+    for axis, what in enumerate(layout.dims):
+        found = even.cut_of(axis)
+        assert found is not None
+        alike = what == rows or mesh.shape[0] == mesh.shape[1]
+        cuts.append(Cut(axis, rows.points if alike else found.points))
+    result = Layout((m, m), mesh, tuple(cuts))
+    summed = m * k + m * m * layout.size // 2  # cut along the summed axis, halves are added up
+    return result if k <= m or words_of_panel_gram(layout, result) < summed else None
 
 
 def _known_of_ranks() -> tuple[object, ...]:
@@ -592,6 +630,14 @@ def _rows_of_product(
         return engine.from_local(made if made.dtype == dtype else made.astype(dtype), result)
 
 
+def _held_of(x: DistArray) -> HeldMatrix:
+    """What this rank has of a matrix that lies in boxes."""
+    layout = _box_layout(x)
+    assert layout is not None
+    (held,) = blocks((x, layout))
+    return HeldMatrix(held, layout)
+
+
 def _held(a: DistArray, b: DistArray) -> tuple[HeldMatrix, HeldMatrix]:
     """What this rank has of two operands."""
     layouts = _box_layout(a), _box_layout(b)
@@ -655,6 +701,21 @@ def _by_pairs(a: DistArray, dtype: np.dtype, name: str, adjoint: bool = False, c
     with engine.Scratch() as scratch, events_reported(name):
         out = scratch.empty((len(left), m), left.dtype)
         row_gram(left, row_bounds(rows), engine.runtime().comm, out, _most(m, k // 2, m), adjoint)
+        if conjugated:
+            np.conjugate(out, out=out)
+        return engine.from_local(out.astype(dtype, copy=False), result)
+
+
+def _by_halved_panels(
+    x: DistArray, result: Layout, dtype: np.dtype, name: str, adjoint: bool = False, conjugated: bool = False
+) -> DistArray:
+    """As `_by_pairs`, of a matrix on a mesh: the result stays, panels come, and mirror images are sent."""
+    held, (m, k) = _held_of(x), x.shape
+    box = result.box(engine.runtime().rank)
+    with engine.Scratch() as scratch, events_reported(name):
+        out = scratch.empty((0, 0) if box is None else box_shape(box), x.dtype)
+        most = _most(m, k // 2, m)
+        panel_gram(held, result, engine.runtime().comm, out, most, scratch.empty, adjoint)
         if conjugated:
             np.conjugate(out, out=out)
         return engine.from_local(out.astype(dtype, copy=False), result)

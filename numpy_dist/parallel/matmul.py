@@ -150,7 +150,8 @@ class ProductSpace:
     ) -> None:
         self.most = most
         self.height = _tallest(pieces(shape[0], shape[1], most))
-        self._make = lambda: empty((self.height * shape[1],), dtype)
+        self.size = self.height * shape[1]
+        self._make = lambda: empty((self.size,), dtype)
 
     @cached_property
     def _elements(self) -> np.ndarray:

@@ -66,7 +66,7 @@ def narrow_product(
     boxes, rank, n = _boxes(left.layout), comm.rank, right.shape[1]
     (low, high), (first, end) = boxes[rank]
     partial = empty((high - low, n), out.dtype)
-    panels = Panels(right, 1, [columns for _, columns in boxes], comm)
+    panels = Panels(right, 1, [[columns] for _, columns in boxes], comm)
     space = ProductSpace(out.dtype, partial.shape, most // 2, empty)
     for start, stop in pairwise(right.points(1)):
         if start == stop:
@@ -75,7 +75,7 @@ def narrow_product(
         comm.transfer(panel.sends, panel.receives)
         total = ProductSum(partial[:, start:stop], space)
         for (top, bottom), rows in panel.parts if partial.size else ():
-            total.add_product(left.block[:, top:bottom], rows)
+            total.add_product(left.block[:, top - first : bottom - first], rows)
 
     owned, sends, receives = _rows(result), [], []
     found: list[tuple[Interval, np.ndarray]] = []

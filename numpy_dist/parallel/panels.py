@@ -9,8 +9,8 @@ at a time.
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
@@ -47,7 +47,7 @@ class HeldMatrix(NamedTuple):
 
 
 class Messages(NamedTuple):
-    """What comes of a panel, and where along the other axis it lies in it; and what is to be sent and received."""
+    """What comes of a panel, with its indices along the other axis; and what is to be sent and received."""
 
     parts: list[tuple[Interval, np.ndarray]]
     sends: list[tuple[int, np.ndarray]]
@@ -62,12 +62,14 @@ class Panels:
     operand : HeldMatrix
     axis : int
         Along which panels follow each other; they lie between the points at which it is cut.
-    wanted : sequence of (int, int)
-        Which indices of the other axis each rank needs.
+    wanted : sequence of sequences of (int, int)
+        Which indices of the other axis each rank needs: intervals that do not overlap.
     comm : Communicator
     """
 
-    def __init__(self, operand: HeldMatrix, axis: int, wanted: Sequence[Interval], comm: Communicator) -> None:
+    def __init__(
+        self, operand: HeldMatrix, axis: int, wanted: Sequence[Sequence[Interval]], comm: Communicator
+    ) -> None:
         self._operand, self._axis, self._wanted, self._rank = operand, axis, wanted, comm.rank
         self._box: Box | None = None
         self._users: list[int] = []
@@ -78,8 +80,7 @@ class Panels:
         self._box = box
         low, high = box[1 - axis]
         for rank in range(comm.size):
-            first, end = wanted[rank]
-            if rank != comm.rank and first < end and first < high and low < end:
+            if rank != comm.rank and any(max(first, low) < min(end, high) for first, end in wanted[rank]):
                 if not layout.has_copies or layout.holds_for(comm.rank, rank):
                     self._users.append(rank)
 
@@ -94,37 +95,35 @@ class Panels:
             Where what comes is to lie.
         """
         block, layout = self._operand
-        region, made = self._region(self._rank, which), Messages([], [], [])
-        start = self._wanted[self._rank][0]
-        if layout is None:
-            low, high = self._wanted[self._rank]
-            made.parts.append(((0, high - low), block[box_slices(region, (0, 0))]))
-            return made
-        taken = 0
-        for holder, ranges in layout.locate(tuple(range(low, high) for low, high in region), near=self._rank):
-            part = tuple((r.start, r.stop) for r in ranges)
-            if holder == self._rank:
-                values = self._own(part)
-            else:
-                size = box_size(part)
-                values = space[taken : taken + size].reshape(box_shape(part))
-                taken += size
-                made.receives.append((holder, values))
-            low, high = part[1 - self._axis]
-            made.parts.append(((low - start, high - start), values))
+        made, taken = Messages([], [], []), 0
+        for wanted in self._wanted[self._rank]:
+            region = self._region(which(self._rank), wanted)
+            if layout is None:
+                made.parts.append((wanted, block[box_slices(region, (0, 0))]))
+                continue
+            for holder, ranges in layout.locate(tuple(range(low, high) for low, high in region), near=self._rank):
+                part = tuple((r.start, r.stop) for r in ranges)
+                if holder == self._rank:
+                    values = self._own(part)
+                else:
+                    size = box_size(part)
+                    values = space[taken : taken + size].reshape(box_shape(part))
+                    taken += size
+                    made.receives.append((holder, values))
+                made.parts.append((part[1 - self._axis], values))
         packed: dict[Box, np.ndarray] = {}
         for rank in self._users:
             assert self._box is not None
-            theirs = intersect_boxes(self._box, self._region(rank, which))
-            if theirs is not None:
-                if theirs not in packed:
-                    packed[theirs] = np.ascontiguousarray(self._own(theirs))
-                made.sends.append((rank, packed[theirs]))
+            for wanted in self._wanted[rank]:
+                theirs = intersect_boxes(self._box, self._region(which(rank), wanted))
+                if theirs is not None:
+                    if theirs not in packed:
+                        packed[theirs] = np.ascontiguousarray(self._own(theirs))
+                    made.sends.append((rank, packed[theirs]))
         return made
 
-    def _region(self, rank: int, which: Callable[[int], Interval]) -> Box:
-        other = self._wanted[rank]
-        return (which(rank), other) if self._axis == 0 else (other, which(rank))
+    def _region(self, panel: Interval, other: Interval) -> Box:
+        return (panel, other) if self._axis == 0 else (other, panel)
 
     def _own(self, part: Box) -> np.ndarray:
         assert self._box is not None
@@ -182,45 +181,71 @@ def panel_product(
     boxes = [(_NONE, _NONE) if box_empty(box) else box for box in boxes]
     rows, columns = ([box[axis] for box in boxes] for axis in (0, 1))
     tallest, widest = (max(high - low for low, high in intervals) for intervals in (rows, columns))
+    points = sorted({*left.points(1), *right.points(0)})
     parts = _along_sum(left, right, tallest, widest, out.dtype, most)
-    begins = [bisect_left(parts, (where, 0)) for where in _starts(result, left.shape[1])]
-
-    panels = Panels(left, 1, rows, comm), Panels(right, 0, columns, comm)
+    begins = starts_along_sum(result, parts, points)
+    panels = [Panels(left, 1, [[its] for its in rows], comm), Panels(right, 0, [[its] for its in columns], comm)]
     (low, high), (first, end) = boxes[comm.rank]
     width = max((high - low for low, high in parts), default=0)
     spaces = [
         [
-            empty(((extent) * width,), operand.block.dtype)
+            empty((extent * width,), operand.block.dtype)
             for extent, operand in ((high - low, left), (end - first, right))
         ]
         for _ in range(min(len(parts), 2))
     ]
+    sums: dict[Box, ProductSum] = {}
+    space = ProductSpace(out.dtype, (high - low, end - first), most // 2, empty)
+    for one, other in panels_in_turn(panels, parts, begins, spaces, comm):
+        for height, of_left in one:
+            for across, of_right in other:
+                part = (height, across)
+                if part not in sums:
+                    sums[part] = ProductSum(out[box_slices(part, (low, first))], space)
+                sums[part].add_product(of_left, of_right)
+    if not parts:
+        out[...] = 0  # the product of no columns
 
-    def start(turn: int) -> tuple[Messages, Messages, PendingExchange]:
+
+def panels_in_turn(
+    panels: Sequence[Panels],
+    parts: Sequence[Interval],
+    begins: Sequence[int],
+    spaces: Sequence[Sequence[np.ndarray]],
+    comm: Communicator,
+) -> Iterator[list[list[tuple[Interval, np.ndarray]]]]:
+    """What comes of each operand's panels turn by turn, while those of the next turn are under way.
+
+    Parameters
+    ----------
+    panels : sequence of Panels
+    parts : sequence of (int, int)
+        The panels' places along the summed axis; each rank gets all of them.
+    begins : sequence of int
+        With which of them each rank begins.
+    spaces : sequence of sequences of ndarray
+        Where the panels of each operand are to lie, in two turns that take turns.
+    comm : Communicator
+    """
+
+    def start(turn: int) -> tuple[list[Messages], PendingExchange]:
         """Let the panels of a turn come, and send those that others need in it."""
 
         def which(rank: int) -> Interval:
             return parts[(turn + begins[rank]) % len(parts)]
 
-        one, other = (of.messages(which, space) for of, space in zip(panels, spaces[turn % 2], strict=True))
-        return one, other, comm.start_transfer([*one.sends, *other.sends], [*one.receives, *other.receives])
+        found = [of.messages(which, space) for of, space in zip(panels, spaces[turn % 2], strict=True)]
+        sends = [message for one in found for message in one.sends]
+        receives = [message for one in found for message in one.receives]
+        return found, comm.start_transfer(sends, receives)
 
-    sums: dict[Box, ProductSum] = {}
-    space = ProductSpace(out.dtype, (high - low, end - first), most // 2, empty)
     following = start(0) if parts else None
     for turn in range(len(parts)):
         assert following is not None
-        one, other, pending = following
+        found, pending = following
         pending.wait()
         following = start(turn + 1) if turn + 1 < len(parts) else None
-        for height, of_left in one.parts:
-            for across, of_right in other.parts:
-                part = (height, across)
-                if part not in sums:
-                    sums[part] = ProductSum(out[box_slices(part, (0, 0))], space)
-                sums[part].add_product(of_left, of_right)
-    if not parts:
-        out[...] = 0  # the product of no columns
+        yield [one.parts for one in found]
 
 
 def _along_sum(
@@ -240,13 +265,19 @@ def _along_sum(
     return found
 
 
-def _starts(result: Layout, depth: int) -> list[int]:
-    """Where along the summed axis each rank begins: ranks of one row, or column, of the mesh at different places."""
+def starts_along_sum(result: Layout, parts: Sequence[Interval], points: Sequence[int]) -> list[int]:
+    """With which panel each rank begins: ranks of one row, or column, of the mesh with different ones.
+
+    It is the first one between two of the points at which the summed axis is cut: what several ranks need of an owner
+    in one turn is then the same.
+    """
+    depth, cuts = points[-1], sorted(points)
     found = []
     for rank in range(result.size):
         place = sum(
             depth * coordinate // extent
             for coordinate, extent in zip(result.mesh.coordinates(rank), result.mesh.shape, strict=True)
         )
-        found.append(place % max(depth, 1))
+        start = cuts[bisect_right(cuts, place % max(depth, 1)) - 1]
+        found.append(bisect_left(parts, (start, 0)))
     return found

@@ -18,13 +18,15 @@ if TYPE_CHECKING:
     from numpy_dist.comm.base import Communicator, PendingExchange
 
 
-_BLOCK = 256  # columns whose other half is filled in at a time
+_BLOCK = 64  # columns whose other half is filled in at a time
 
 
 def gram(rows: np.ndarray) -> np.ndarray:
     """The product of a complex matrix and its adjoint, by BLAS's `herk`, which computes half of it."""
     from scipy.linalg import get_blas_funcs
 
+    if not rows.size:  # which BLAS does not take
+        return np.zeros((len(rows), len(rows)), rows.dtype)
     (herk,) = get_blas_funcs(("herk",), dtype=rows.dtype)
     # BLAS has columns beside each other; what it makes of the transpose is the transpose of what is wanted.
     transposed = not rows.flags.f_contiguous

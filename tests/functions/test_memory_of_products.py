@@ -105,6 +105,18 @@ def test_a_matrix_and_its_transpose(split: int, kind: str) -> None:
             check(lambda x: x.T @ x, x)
 
 
+@pytest.mark.spmd(ranks=(4, 6))
+@pytest.mark.parametrize("kind", "dD")
+def test_a_matrix_on_a_mesh_and_its_transpose(kind: str) -> None:
+    """Meshes of two by two, and of three by two."""
+    for shape in ((900, 900), (1200, 1000)):
+        x = array(shape, None, kind)
+        for call in (lambda x: x.T @ x, lambda x: x @ x.T, lambda x: np.einsum("ij,ik->jk", x, x)):
+            check(call, x)
+        check(lambda x: x.conj().T @ x, x)
+        check(lambda x: np.dot(x, x.conj().T), x)
+
+
 def test_contractions() -> None:
     t, u = array((100, 20, 500), 0), array((100, 20, 300), 0)
     check(lambda t, u: np.tensordot(t, u, ([0, 1], [0, 1])), t, u)
