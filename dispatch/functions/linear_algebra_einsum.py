@@ -29,14 +29,20 @@ adopt(__name__, np.einsum_path)
 
 @implements(np.einsum, kind="structural")
 def einsum_view(*operands: object, out: object = None, optimize: object = False, **kwargs: object) -> DistArray:
-    # A single operand none of whose axes is summed over gives a view, also where an extent is 1: NumPy decides.
-    operands = _with_plain_subscripts(operands)
+    view = _view_of_one(_with_plain_subscripts(operands), out, kwargs)
+    if view is None:
+        decline("einsum, other than the view of one array")
+    return view
+
+
+def _view_of_one(operands: Arguments, out: object, kwargs: Keywords) -> DistArray | None:
+    """The view of a single operand none of whose axes is summed over, also where an extent is 1: NumPy decides."""
     arrays, positions = _arrays(operands)
     if len(arrays) != 1 or out is not None or not arrays[0].ndim:
-        decline("einsum, other than the view of one array")
+        return None
     few = _few(arrays[0])
     if getattr(_of_few(operands, positions, [few], kwargs), "base", None) is not few:
-        decline("einsum, other than the view of one array")
+        return None
     inputs, output, _ = _parse(_stand_ins(operands, positions, arrays))
     if len(inputs) != arrays[0].ndim:
         decline("more axes than there are letters")
@@ -104,9 +110,15 @@ def _at_once(*operands: Any, out: Any = None, **kwargs: Any) -> object:
         return made if engine.is_sharded(made) or made.base is None else engine.copy(made)
 
 
-_names: dict[str, Function] = {"c_einsum": _at_once}
+def _step(*operands: Any, out: Any = None, **kwargs: Any) -> object:
+    """What NumPy does in a step of a path: operands that are only transposed are views, and not copied."""
+    view = _view_of_one(operands, out, kwargs)
+    return _at_once(*operands, out=out, **kwargs) if view is None else view
+
+
+_names: dict[str, Function] = {"c_einsum": _step}
 if hasattr(einsumfunc, "bmm_einsum"):  # since NumPy 2.4
-    _names["bmm_einsum"] = numpy_source(einsumfunc.bmm_einsum, c_einsum=_at_once)
+    _names["bmm_einsum"] = numpy_source(einsumfunc.bmm_einsum, c_einsum=_step)
 _einsum: Function = numpy_source(np.einsum, **_names)
 
 

@@ -117,6 +117,14 @@ def test_a_matrix_on_a_mesh_and_its_transpose(kind: str) -> None:
         check(lambda x: np.dot(x, x.conj().T), x)
 
 
+@pytest.mark.parametrize("split", (None, 0))
+def test_einsums_by_a_path(split: int | None) -> None:
+    a, b = array((900, 900), split), array((900, 700), split)
+    for subscripts in ("ij,jk->ik", "ij,jk->ki", "ji,jk->ik", "ij,jk"):
+        check(lambda a, b, subscripts=subscripts: np.einsum(subscripts, a, b, optimize=True), a, b)
+    check(lambda a: np.einsum("ij,ik->jk", a, a, optimize=True), a)
+
+
 def test_contractions() -> None:
     t, u = array((100, 20, 500), 0), array((100, 20, 300), 0)
     check(lambda t, u: np.tensordot(t, u, ([0, 1], [0, 1])), t, u)
