@@ -363,7 +363,8 @@ def _matrices(a: Any, b: Any, dtype: np.dtype, name: str) -> DistArray:
                     return _by_pairs(plain, dtype, name, adjoint=True, conjugated=of_rows)
                 if costs[_by_contraction] <= min(costs.values()):
                     return _gram_by_contraction(a, b, of_rows, dtype, name)
-        costs[_by_blocks] = _moved(a, 0) + _moved(b, 0) + best_mesh(m, k, n, size)[1]
+        if k < _FOR_TURNS * size:
+            costs[_by_blocks] = _moved(a, 0) + _moved(b, 0) + best_mesh(m, k, n, size)[1]
     if size > 1 and min(m, n) >= _FOR_PANELS and engine.device(dtype) is None and _lie_in_boxes(a, b):
         choices = tuple(costs.items())
         way, result = _with_panels(_box_layout(a), _box_layout(b), (m, k, n), choices, _known_of_ranks())
@@ -411,10 +412,12 @@ def _with_panels(
     }
     # Rows and columns are made in place: only of operands that lie as they need them.
     ways = {way: cost for way, cost in costs if way not in (_by_rows, _by_columns) or not whole[way]}
-    layouts = {result: words_of_panels(left, right, result, k) for result in _results(left, right, (m, n))}
+    results = _results(left, right, (m, n))
+    if k >= _FOR_TURNS * engine.runtime().size:
+        results += _on_best_meshes(m, k, n)
+    layouts = {result: words_of_panels(left, right, result, k) for result in results}
     result = min(layouts, key=lambda layout: layouts[layout])
-    # A way for which operands lie well is left only for half as many words.
-    if all(layouts[result] * (1 if whole[way] or way == _by_blocks else 2) < cost for way, cost in ways.items()):
+    if all(layouts[result] * (1 if whole[way] else _WORTH[way]) < cost for way, cost in ways.items()):
         return _by_panels, result
     return min(ways, key=lambda way: ways[way]), None
 
@@ -457,6 +460,7 @@ def _known_of_ranks() -> tuple[object, ...]:
 
 # Fewer rows or columns are not worth that panels of both operands move with each product.
 _FOR_PANELS = 64
+_FOR_TURNS = 32  # columns of the left operand for each rank that are worth a turn of messages
 _FOR_PAIRS = 64  # from this inner extent on half a product costs more than to send its result
 
 
@@ -553,6 +557,16 @@ def _results(left: Layout | None, right: Layout | None, shape: tuple[int, int]) 
     for layout, axis in ((left, 0), (right, 1)):
         along = _cut_by_all(layout, axis)
         found.append(_cut_layout(shape, axis, None if along is None else along.points))
+    return found
+
+
+def _on_best_meshes(m: int, k: int, n: int) -> list[Layout]:
+    """Layouts of a product on the mesh that moves least for operands in rows, and on that for operands in columns."""
+    size, found = engine.runtime().size, []
+    for axes, shape in (((0, 1), (m, n)), ((1, 0), (n, m))):
+        mesh = best_mesh(shape[0], k, shape[1], size)[0].shape
+        if all(1 < extent <= count for extent, count in zip(mesh, shape, strict=True)):
+            found.append(engine.default_layout(shape, mesh=mesh).transpose(axes))
     return found
 
 
@@ -763,6 +777,10 @@ def _halved(x: DistArray, adjoint: bool, conjugated: bool, dtype: np.dtype, name
         if conjugated:
             np.conjugate(product, out=product)
         return engine.from_local(product.astype(dtype, copy=False), result)
+
+
+# How many times as many elements a way for which operands lie well moves at least, where it is left for panels.
+_WORTH = {_by_rows: 1.25, _by_columns: 1.25, _by_contraction: 1.5, _by_blocks: 1.0}
 
 
 def _contraction(rows: Layout, most: int, result: Layout, dtype: np.dtype, scratch: engine.Scratch) -> Contraction:

@@ -165,7 +165,7 @@ def panel_gram(
         sums.append((part, _GramSum(target, products, adjoint) if part[0] == part[1] else ProductSum(target, products)))
     panels = [Panels(operand, 1, shares.wanted, comm)]
     halves = [[space[: needed * width]], [space[needed * width :]]]
-    begins = starts_along_sum(result, parts, operand.points(1))
+    begins = starts_along_sum(result, parts, [(operand, 1)])
     for (found,) in panels_in_turn(panels, parts, begins, halves, comm):
         for (rows, columns), total in sums:
             left = _rows_of(found, rows)

@@ -181,9 +181,8 @@ def panel_product(
     boxes = [(_NONE, _NONE) if box_empty(box) else box for box in boxes]
     rows, columns = ([box[axis] for box in boxes] for axis in (0, 1))
     tallest, widest = (max(high - low for low, high in intervals) for intervals in (rows, columns))
-    points = sorted({*left.points(1), *right.points(0)})
     parts = _along_sum(left, right, tallest, widest, out.dtype, most)
-    begins = starts_along_sum(result, parts, points)
+    begins = starts_along_sum(result, parts, [(right, 0), (left, 1)])
     panels = [Panels(left, 1, [[its] for its in rows], comm), Panels(right, 0, [[its] for its in columns], comm)]
     (low, high), (first, end) = boxes[comm.rank]
     width = max((high - low for low, high in parts), default=0)
@@ -265,19 +264,35 @@ def _along_sum(
     return found
 
 
-def starts_along_sum(result: Layout, parts: Sequence[Interval], points: Sequence[int]) -> list[int]:
-    """With which panel each rank begins: ranks of one row, or column, of the mesh with different ones.
+def starts_along_sum(
+    result: Layout, parts: Sequence[Interval], operands: Sequence[tuple[HeldMatrix, int]]
+) -> list[int]:
+    """With which panel each rank begins: no two with the same one, or ranks of a row or column of the mesh with others.
 
-    It is the first one between two of the points at which the summed axis is cut: what several ranks need of an owner
-    in one turn is then the same.
+    It begins where its own rows or columns do if an operand is cut along the summed axis by all ranks. Else it is the
+    first panel between two of the points at which that is cut: what several ranks need of an owner in one turn is then
+    the same.
+
+    Parameters
+    ----------
+    result : Layout
+        Of the product.
+    parts : sequence of (int, int)
+        Where panels lie.
+    operands : sequence of (HeldMatrix, int)
+        Each with its axis that is summed.
     """
-    depth, cuts = points[-1], sorted(points)
+    for operand, axis in operands:
+        cut = None if operand.layout is None or operand.layout.mesh.ndim > 1 else operand.layout.cut_of(axis)
+        if cut is not None and cut.extent == result.size > 1:
+            return [bisect_left(parts, (cut.interval(rank)[0], 0)) for rank in range(result.size)]
+    cuts = sorted({point for operand, axis in operands for point in operand.points(axis)})
     found = []
     for rank in range(result.size):
         place = sum(
-            depth * coordinate // extent
+            cuts[-1] * coordinate // extent
             for coordinate, extent in zip(result.mesh.coordinates(rank), result.mesh.shape, strict=True)
         )
-        start = cuts[bisect_right(cuts, place % max(depth, 1)) - 1]
+        start = cuts[bisect_right(cuts, place % max(cuts[-1], 1)) - 1]
         found.append(bisect_left(parts, (start, 0)))
     return found

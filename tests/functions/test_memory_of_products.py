@@ -117,7 +117,17 @@ def test_a_matrix_on_a_mesh_and_its_transpose(kind: str) -> None:
         check(lambda x: np.dot(x, x.conj().T), x)
 
 
-@pytest.mark.parametrize("split", (None, 0))
+@pytest.mark.spmd(ranks=(4, 6))
+@pytest.mark.parametrize("splits", [(0, 0), (0, 1), (1, 0), (1, 1)])
+def test_operands_in_rows_or_columns(splits: tuple[int, int]) -> None:
+    """Ranks whose number is no prime make blocks of a mesh."""
+    left, right = splits
+    a, b = array((900, 900), left), array((900, 700), right)
+    check(np.matmul, a, b)
+    check(lambda a, b: b.T @ a.T, a, b)
+
+
+@pytest.mark.parametrize("split", (None, 0, 1))
 def test_einsums_by_a_path(split: int | None) -> None:
     a, b = array((900, 900), split), array((900, 700), split)
     for subscripts in ("ij,jk->ik", "ij,jk->ki", "ji,jk->ik", "ij,jk"):
