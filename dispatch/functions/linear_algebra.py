@@ -29,6 +29,7 @@ from numpy_dist.parallel.mesh_product import MeshProduct, best_mesh
 from numpy_dist.parallel.narrow_product import narrow_product, words_of_narrow
 from numpy_dist.parallel.panel_gram import panel_gram, words_of_panel_gram
 from numpy_dist.parallel.panels import HeldMatrix, panel_product, words_of_panels
+from numpy_dist.parallel.pieces import pieces
 from numpy_dist.parallel.row_gram import row_gram
 from numpy_dist.settings import config
 
@@ -633,15 +634,22 @@ def _rows_of_product(
         box = rows.box(engine.runtime().rank)
         held = 0 if box is None else box[0][1] - box[0][0]
         right = None if passed else engine.plain(b)
-        made = scratch.empty((n, held) if transposed else (held, n), _work_dtype(dtype))
+        work = _work_dtype(dtype)
+        made = scratch.empty((n, held) if transposed else (held, n), dtype)
         out, left = made.T if transposed else made, left.reshape(held, k)
-        most = _most_of(a, b, made.dtype)
+        most = _most_of(a, b, work)
         if right is None:
+            tallest = max(high - low for low, high in row_bounds(rows))
             comm = engine.runtime().comm
-            ring(left, panel, panels, comm, out, most, scratch.empty, b.flags.c_contiguous)
-        else:
+            ring(left, panel, panels, comm, out, most, scratch.empty, b.flags.c_contiguous, work, tallest)
+        elif work == dtype:
             multiply(left, right, out, most)
-        return engine.from_local(made if made.dtype == dtype else made.astype(dtype), result)
+        else:
+            for low, high in pieces(held, k + n, most):
+                product = np.empty((high - low, n), work)
+                multiply(left[low:high], right, product, most)
+                out[low:high] = product
+        return engine.from_local(made, result)
 
 
 def _held_of(x: DistArray) -> HeldMatrix:
@@ -669,9 +677,9 @@ def _by_panels(a: DistArray, b: DistArray, result: Layout, dtype: np.dtype, name
     left, right = _held(a, b)
     box = result.box(engine.runtime().rank)
     with engine.Scratch() as scratch, events_reported(name):
-        out = scratch.empty((0,) if box is None else box_shape(box), _work_dtype(dtype))
-        panel_product(left, right, result, engine.runtime().comm, out, _most_of(a, b, out.dtype), scratch.empty)
-        return engine.from_local(out.astype(dtype, copy=False), result)
+        out, work = scratch.empty((0, 0) if box is None else box_shape(box), dtype), _work_dtype(dtype)
+        panel_product(left, right, result, engine.runtime().comm, out, _most_of(a, b, work), scratch.empty, work)
+        return engine.from_local(out, result)
 
 
 def _lies_on_mesh(layout: Layout) -> bool:
@@ -751,9 +759,10 @@ def _by_contraction(a: DistArray, b: DistArray, dtype: np.dtype, name: str) -> D
     left, right = blocks((a, columns), (b, rows), library=a.dtype == b.dtype == dtype)
     result = _layout_of_sum((a.shape[0], b.shape[1]), work)
     with engine.Scratch() as scratch, events_reported(name):
-        contraction = _contraction(rows, _most_of(a, b, work), result, work, scratch)
+        most = _most_of(a, b, work) // (1 if work == dtype else 2)  # the products of converted operands are converted
+        contraction = _contraction(rows, most, result, dtype, scratch)
         contraction.product(left, right)
-        return engine.from_local(contraction.out.astype(dtype, copy=False), result)
+        return engine.from_local(contraction.out, result)
 
 
 def _gram_by_contraction(a: DistArray, b: DistArray, of_rows: bool, dtype: np.dtype, name: str) -> DistArray:
@@ -789,7 +798,7 @@ def _contraction(rows: Layout, most: int, result: Layout, dtype: np.dtype, scrat
     box = result.box(rank)
     out = scratch.empty((0,) if box is None else box_shape(box), dtype)
     holders = [high > low for low, high in row_bounds(rows)]
-    return Contraction(holders, result, engine.runtime().comm, out, most, scratch.empty)
+    return Contraction(holders, result, engine.runtime().comm, out, most, scratch.empty, _work_dtype(dtype))
 
 
 def _layout_of_sum(shape: tuple[int, int], dtype: np.dtype, halved: bool = False) -> Layout:

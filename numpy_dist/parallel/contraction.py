@@ -46,6 +46,8 @@ class Contraction:
         How many elements a rank may have besides, about; the same on all ranks.
     empty : callable
         ``empty(shape, dtype)`` makes the memory of what is multiplied and received.
+    work : dtype, optional
+        In which products are computed and added up; default: that of `out`.
     """
 
     def __init__(
@@ -56,7 +58,9 @@ class Contraction:
         out: np.ndarray,
         most: int,
         empty: Callable[..., np.ndarray] = np.empty,
+        work: np.dtype | None = None,
     ) -> None:
+        self._work = out.dtype if work is None else work
         self._holders = [rank for rank, holds in enumerate(holders) if holds]
         self.out = out
         self._comm, self._most, self._empty = comm, most, empty
@@ -117,7 +121,7 @@ class Contraction:
             out[...] = 0  # the product of no columns
             return
         holds = comm.rank in self._holders
-        spaces = [self._empty((max(map(box_size, parts)),), out.dtype) for _ in range(2 if holds else 0)]
+        spaces = [self._empty((max(map(box_size, parts)),), self._work) for _ in range(2 if holds else 0)]
 
         def multiplied(number: int) -> np.ndarray | None:
             shape = box_shape(parts[number])
@@ -132,9 +136,15 @@ class Contraction:
             own = self._own(comm.rank, box)
             if own is not None:
                 total = out[self._within(own)]
-                total[...] = values[0]
+                if self._work != out.dtype:
+                    sums = values[0]
+                else:
+                    sums = total
+                    total[...] = values[0]
                 for part in values[1:]:
-                    adder(out.dtype)(total, part, out=total)
+                    adder(self._work)(sums, part, out=sums)
+                if self._work != out.dtype:
+                    total[...] = sums
             if mirrored is not None:
                 self._mirror(box[1], mirrored)
 
@@ -171,7 +181,7 @@ class Contraction:
         """Memory for what comes from a rank."""
         size = prod(shape)
         if rank not in self._spaces or self._spaces[rank].size < size:
-            self._spaces[rank] = self._empty((size,), self.out.dtype)
+            self._spaces[rank] = self._empty((size,), self._work)
         return self._spaces[rank][:size].reshape(shape)
 
     def _mirror(self, columns: tuple[int, int], adjoint: bool) -> None:

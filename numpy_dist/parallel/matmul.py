@@ -34,6 +34,8 @@ def ring(
     most: int,
     empty: Callable[..., np.ndarray] = np.empty,
     contiguous: bool = False,
+    work: np.dtype | None = None,
+    tallest: int = 0,
 ) -> None:
     """Compute this rank's rows of a product (collective).
 
@@ -55,6 +57,10 @@ def ring(
         ``empty(shape, dtype)`` makes the memory of panels, and of products that are added.
     contiguous : bool
         Whether the panels of all ranks are in C order.
+    work : dtype, optional
+        In which products are computed and added up; default: that of `out`.
+    tallest : int
+        The most rows that a rank has, where that is another dtype.
 
     Notes
     -----
@@ -68,18 +74,27 @@ def ring(
     longest = max(high - low for low, high in bounds)
     depth, extent = (longest, layout.shape[1]) if of_rows else (layout.shape[0], longest)
     panels = min(size - 1, 2)  # that take turns
-    as_it_is = panel.dtype == out.dtype  # else one is converted besides
-    parts = pieces(extent, (panels + 1 if as_it_is else panels + 2) * depth, most // 2 if of_rows else most)
+    work = out.dtype if work is None else work
+    as_it_is = panel.dtype == work  # else one is converted besides
+    each = (panels + 1 if as_it_is else panels + 2) * depth + (tallest if work != out.dtype else 0)
+    parts = pieces(extent, each, most // 2 if of_rows else most)
     # Whole ones need no copy of this rank's.
     if of_rows and contiguous and as_it_is and 3 * panels * depth * extent <= 4 * most:
         parts = [(0, extent)]
     widest = max(high - low for low, high in parts)
     space = [empty((depth * widest,), panel.dtype) for _ in range(panels)]
-    products = ProductSpace(out.dtype, (len(out), widest), most // 2, empty)
+    products = ProductSpace(work, (len(out), widest), most // 2, empty)
+    made = empty((len(out) * widest,), work) if work != out.dtype else None  # what is converted when it is complete
+
+    def target(columns: slice) -> np.ndarray:
+        """Where some columns are computed."""
+        width = columns.stop - columns.start
+        return out[:, columns] if made is None else made[: len(out) * width].reshape(len(out), width)
+
     low, high = bounds[rank]
     panel = panel.reshape((high - low, layout.shape[1]) if of_rows else (layout.shape[0], high - low))
     for start, stop in parts:
-        total = ProductSum(out[:, start:stop], products) if of_rows else None
+        total = ProductSum(target(slice(start, stop)), products) if of_rows else None
 
         def columns_of(owner: int, start: int = start, stop: int = stop) -> slice:
             low, high = bounds[owner]
@@ -100,7 +115,10 @@ def ring(
                 sends = [((rank - 1) % size, held)] if held.size else []
                 pending = comm.start_transfer(sends, [((rank + 1) % size, following)] if following.size else [])
             if total is None:
-                multiply(rows, held.T, out[:, columns_of(owner)], most // 2)
+                found = target(columns_of(owner))
+                multiply(rows, held.T, found, most // 2)
+                if made is not None:
+                    out[:, columns_of(owner)] = found
             elif held.size:
                 total.add_product(rows[:, slice(*bounds[owner])], held)
             if pending is not None:
@@ -108,6 +126,8 @@ def ring(
             held = following
         if total is not None:
             total.finish()
+            if made is not None:
+                out[:, start:stop] = target(slice(start, stop))
 
 
 def ring_on_device(rows: Array, panel: Array, layout: Layout, device: Any) -> Array:

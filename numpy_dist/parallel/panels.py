@@ -13,6 +13,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise
+from math import prod
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -160,6 +161,7 @@ def panel_product(
     out: np.ndarray,
     most: int,
     empty: Callable[..., np.ndarray] = np.empty,
+    work: np.dtype | None = None,
 ) -> None:
     """Compute this rank's box of a product (collective).
 
@@ -176,9 +178,56 @@ def panel_product(
         How many elements of the result a rank may have besides, about; the same on all ranks.
     empty : callable
         ``empty(shape, dtype)`` makes the memory of panels, and of products that are added.
+    work : dtype, optional
+        In which products are computed and added up, the first half of the columns of each box before the other one;
+        default: that of `out`.
     """
     boxes = [result.box(rank) or (_NONE, _NONE) for rank in range(comm.size)]
     boxes = [(_NONE, _NONE) if box_empty(box) else box for box in boxes]
+    if work is None or work == out.dtype:
+        _boxes_of_product(left, right, result, boxes, comm, out, most, empty)
+        return
+    first = boxes[comm.rank][1][0]
+    space = empty((len(out) * -(-out.shape[1] // 2),), work)
+    free: list[np.ndarray] = []
+    taken: list[np.ndarray] = []
+
+    def reused(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+        """Memory that the first half has had, if there is as much."""
+        size = prod(shape)
+        for number, array in enumerate(free):
+            if array.dtype == dtype and array.size >= size:
+                return free.pop(number)[:size].reshape(shape)
+        taken.append(empty((size,), dtype))
+        return taken[-1].reshape(shape)
+
+    for half in (0, 1):
+        parts = [_half(box, half) for box in boxes]
+        low, high = parts[comm.rank][1]
+        made = space[: len(out) * (high - low)].reshape(len(out), high - low)
+        free[:] = taken
+        _boxes_of_product(left, right, result, parts, comm, made, most // 4, reused)
+        out[:, low - first : high - first] = made
+
+
+def _half(box: Box, half: int) -> Box:
+    """The first or the last half of the columns of a box."""
+    rows, (first, end) = box
+    middle = (first + end + 1) // 2
+    return rows, (middle, end) if half else (first, middle)
+
+
+def _boxes_of_product(
+    left: HeldMatrix,
+    right: HeldMatrix,
+    result: Layout,
+    boxes: Sequence[Box],
+    comm: Communicator,
+    out: np.ndarray,
+    most: int,
+    empty: Callable[..., np.ndarray],
+) -> None:
+    """As `panel_product`, of a box on each rank."""
     rows, columns = ([box[axis] for box in boxes] for axis in (0, 1))
     tallest, widest = (max(high - low for low, high in intervals) for intervals in (rows, columns))
     parts = _along_sum(left, right, tallest, widest, out.dtype, most)

@@ -86,6 +86,12 @@ def test_operands_of_two_dtypes(kinds: str, split: int | None) -> None:
     check(np.matmul, array((900, 900), split, kinds[0]), array((900, 900), split, kinds[1]))
 
 
+@pytest.mark.parametrize("splits", [(None, None), (0, 0), (0, 1), (1, 0), (1, 1)])
+def test_half_precision(splits: tuple[int | None, int | None]) -> None:
+    """It is multiplied and added up in single precision, of which there is never a whole result."""
+    check(np.matmul, array((1800, 1800), splits[0], "e"), array((1800, 1800), splits[1], "e"))
+
+
 @SPLITS
 @pytest.mark.parametrize("other", (0, 1))
 def test_transposed_operands(split: int, other: int) -> None:
