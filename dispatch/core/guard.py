@@ -60,7 +60,7 @@ def _refuse(rule: Rule, key: Key, problem: str, args: Arguments, kwargs: Keyword
     raise OverrideError(f"{_words(rule, key, args, kwargs)}: {problem}")
 
 
-def summary(value: Any) -> str:
+def summary(value: object) -> str:
     """A value in a few words: arrays by dtype and shape."""
     if engine.is_handle(value) or isinstance(value, np.ndarray):
         cut = "sharded " if engine.is_sharded(value) else "ndarray " if isinstance(value, np.ndarray) else ""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -137,7 +136,7 @@ def writes(function: Callable[..., object], args: Arguments, kwargs: Keywords) -
         if name is not None:
             found.append(args[0] if args else kwargs.get(name))
         elif function is np.apply_along_axis:  # its function gets views of the array
-            arr: Any = args[2] if len(args) > 2 else kwargs.get("arr")
+            arr: object = args[2] if len(args) > 2 else kwargs.get("arr")
             found += [arr] if hasattr(arr, "flags") and arr.flags.writeable else []
         elif getattr(function, "__name__", None) == "recursive_fill_fields":  # of a module that is imported late
             found.append(args[1] if len(args) > 1 else kwargs.get("output"))

@@ -116,7 +116,7 @@ def _stacked(obj: list | tuple) -> Any:
 def _of_unlike(obj: list | tuple, dtype: DTypeLike | None) -> DistArray:
     """An array of arrays as Python objects, as NumPy makes it of those that have not one shape; else NumPy's error."""
 
-    def in_place_of(item: Any) -> object:
+    def in_place_of(item: object) -> object:
         if engine.is_handle(item):
             return structure.stand_in(item._array)
         return [in_place_of(x) for x in item] if isinstance(item, list | tuple) else item

@@ -27,6 +27,7 @@ from numpy_dist.layout.layout import Layout
 if TYPE_CHECKING:
     from numpy import _OrderCF, _OrderKACF
     from numpy._typing import _SupportsArrayFunc
+    from numpy.typing import ArrayLike
 
     from numpy_dist.distarray.array import DistArray
     from numpy_dist.layout.mesh import Mesh
@@ -145,7 +146,7 @@ def ones(
 @implements(np.full, varies=OURS, replicated=True)
 def full(
     shape: SupportsIndex | Sequence[SupportsIndex],
-    fill_value: Any,
+    fill_value: ArrayLike,
     dtype: DTypeLike | None = None,
     order: _OrderCF = "C",
     *,
@@ -180,7 +181,7 @@ def full(
 
 def _like(
     function: Callable[..., np.ndarray],
-    prototype: Any,
+    prototype: object,
     dtype: DTypeLike | None,
     order: _OrderKACF,
     shape: SupportsIndex | Sequence[SupportsIndex] | None,
@@ -271,7 +272,7 @@ def ones_like(
 @implements(np.full_like, varies=OURS, replicated=True)
 def full_like(
     a: object,
-    fill_value: Any,
+    fill_value: ArrayLike,
     dtype: DTypeLike | None = None,
     order: _OrderKACF = "K",
     subok: bool = True,

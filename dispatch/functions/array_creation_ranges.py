@@ -143,7 +143,7 @@ def _is_number(value: object) -> bool:
     return isinstance(value, _NUMBERS) and not isinstance(value, np.timedelta64)
 
 
-def _plain(value: Any) -> object:
+def _plain(value: object) -> object:
     return value.item() if engine.is_handle(value) and value.ndim == 0 else value
 
 
@@ -277,7 +277,7 @@ class _LinspaceConverter:
     def __init__(self, *given: Any) -> None:
         self._given = given
 
-    def as_arrays(self) -> tuple[DistArray | np.ndarray, ...]:
+    def as_arrays(self) -> tuple[engine.Handle | np.ndarray, ...]:
         return tuple(x if engine.is_handle(x) else np.asanyarray(x) for x in self._given)
 
     def result_type(self, ensure_inexact: bool = False) -> np.dtype:

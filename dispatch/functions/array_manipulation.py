@@ -226,7 +226,7 @@ def rot90(m: DistArray, k: int = 1, axes: Axes = (0, 1)) -> engine.Handle:
 
 
 def _split(
-    function: Callable[..., list[np.ndarray]], ary: Any, indices_or_sections: object, *rest: int
+    function: Callable[..., list[np.ndarray]], ary: object, indices_or_sections: object, *rest: int
 ) -> list[engine.Handle] | list[np.ndarray]:
     if engine.is_handle(indices_or_sections):
         indices_or_sections = everywhere(indices_or_sections, function, "shapes depend on the positions")
@@ -270,7 +270,7 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[DistArray, ...]:
 # -- basic operations ------------------------------------------------------------------------------------------------
 
 
-def _copied(dst: DistArray, src: Any, where: ArrayLike, casting: _CastingKind) -> object:
+def _copied(dst: engine.Handle, src: Any, where: ArrayLike, casting: _CastingKind) -> object:
     """The source of a copy; where NumPy casts a scalar depends on what it is, and on how many elements there are."""
     src = engine.plain(src)
     if np.ndim(src) or isinstance(src, list | tuple):

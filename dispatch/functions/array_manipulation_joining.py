@@ -5,7 +5,7 @@ The result is allocated and each array is assigned to its part, which moves only
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from numpy_dist.layout.layout import Copies, Layout, Pinned
 
 if TYPE_CHECKING:
     from numpy import _CastingKind
+    from numpy.typing import ArrayLike
 
     from numpy_dist.distarray.array import DistArray
 
@@ -31,7 +32,7 @@ adopt(__name__, np.stack, np.vstack, np.hstack, np.dstack, np.column_stack, np.b
 
 @implements(np.concatenate, kind="composed")
 def concatenate(
-    arrays: Any,
+    arrays: Iterable[DistArray | ArrayLike],
     /,
     axis: int | None = 0,
     out: Any = None,
@@ -85,7 +86,9 @@ def _with_weak_numbers(arrays: list[Any], casting: _CastingKind) -> list[Any]:
         ]
 
 
-def _joined_dtype(parts: Sequence[DistArray | np.ndarray], dtype: DTypeLike | None, casting: _CastingKind) -> np.dtype:
+def _joined_dtype(
+    parts: Sequence[engine.Handle | np.ndarray], dtype: DTypeLike | None, casting: _CastingKind
+) -> np.dtype:
     """NumPy's dtype of the result, and its complaint about a cast that `casting` forbids."""
     standing = [np.empty((0,), x.dtype) for x in parts]
     with only_asking():

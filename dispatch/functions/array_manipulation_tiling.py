@@ -10,7 +10,7 @@ from numpy.lib.array_utils import normalize_axis_index
 
 from numpy_dist import engine
 from numpy_dist.dispatch.core.registry import decline, implements
-from numpy_dist.dispatch.patterns.arguments import as_handle
+from numpy_dist.dispatch.patterns.arguments import as_handle, astype
 from numpy_dist.dispatch.patterns.numpy_source import numpy_source
 from numpy_dist.dispatch.patterns.replicate import everywhere, few
 from numpy_dist.ir import structure
@@ -105,12 +105,12 @@ def _as_line(a: DistArray | np.ndarray, axis: int | None) -> tuple[DistArray | n
 
 def _repeated_each(a: Any, repeats: object, axis: int | None) -> object:
     """A number of repetitions for each element: which element each one of the result is (collective)."""
-    counts = as_handle(repeats)
+    counts: DistArray | np.ndarray = as_handle(repeats)
     np.repeat(np.zeros((1,) * a.ndim, a.dtype), np.zeros((1,) * counts.ndim, counts.dtype), axis)  # NumPy's own errors
     a, axis = _as_line(a, axis)
     axis = normalize_axis_index(axis, a.ndim)
     n = a.shape[axis]
-    counts = np.reshape(np.astype(counts, np.intp), -1)
+    counts = np.reshape(astype(counts, np.intp), -1)
     if counts.size not in (1, n):
         raise ValueError(f"operands could not be broadcast together with shape ({n},) ({counts.size},)")
     if np.any(counts < 0):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
@@ -16,11 +16,13 @@ from numpy_dist.dispatch.patterns.stacks import along_axis
 from numpy_dist.layout.layout import Cut, Layout
 
 if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
     from numpy_dist.distarray import DistArray
 
 
 @implements(np.packbits, kind="axis-local", alone=True)
-def packbits(a: Any, /, axis: int | None = None, bitorder: Literal["big", "little"] = "big") -> DistArray:
+def packbits(a: ArrayLike, /, axis: int | None = None, bitorder: Literal["big", "little"] = "big") -> DistArray:
     """Collective: lines along a cut axis are brought to one rank each."""
     a = as_handle(a)
     np.packbits(np.zeros((0,) * a.ndim, a.dtype), axis, bitorder)  # NumPy's errors
@@ -37,7 +39,7 @@ def packbits(a: Any, /, axis: int | None = None, bitorder: Literal["big", "littl
 
 @implements(np.unpackbits, kind="axis-local", alone=True)
 def unpackbits(
-    a: Any, /, axis: int | None = None, count: int | None = None, bitorder: Literal["big", "little"] = "big"
+    a: ArrayLike, /, axis: int | None = None, count: int | None = None, bitorder: Literal["big", "little"] = "big"
 ) -> object:
     """Collective, as `packbits`."""
     a = as_handle(a)

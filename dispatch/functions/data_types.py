@@ -38,5 +38,5 @@ def min_scalar_type(a: DistArray, /) -> np.dtype:
 
 
 @implements(np.common_type, kind="native")
-def common_type(*arrays: Any) -> type:
+def common_type(*arrays: DistArray | np.ndarray) -> type:
     return np.common_type(*(np.empty(0, x.dtype) if engine.is_handle(x) else x for x in arrays))

@@ -20,7 +20,7 @@ from numpy_dist.argument_types import Function
 from numpy_dist.backends.library import compute
 from numpy_dist.dispatch.core.registry import decline, implements
 from numpy_dist.dispatch.functions.array_creation_by_numpy import created
-from numpy_dist.dispatch.patterns.arguments import as_handle
+from numpy_dist.dispatch.patterns.arguments import as_handle, astype
 from numpy_dist.dispatch.patterns.numpy_source import adopt
 from numpy_dist.dispatch.patterns.stacks import along_axis
 from numpy_dist.dispatch.patterns.threads import FEW, into_pieces
@@ -154,13 +154,13 @@ def _line(
     elif (norm == "forward") != inverse:
         factor = np.reciprocal(n, dtype=real)
     kind = np.result_type(dtype, np.complex64)
-    made = _whole_line(np.astype(line, kind, copy=False), inverse)
+    made = _whole_line(astype(line, kind, copy=False), inverse)
     if function is np.fft.rfft:
         made = made[: n // 2 + 1].copy()
     made = np.real(made) if function is np.fft.irfft else made
     if factor is not None:
         made = np.multiply(made, factor.astype(made.real.dtype))
-    return np.astype(made, dtype) if made.dtype != dtype else made.copy() if function is np.fft.irfft else made
+    return astype(made, dtype) if made.dtype != dtype else made.copy() if function is np.fft.irfft else made
 
 
 def _of_length(a: DistArray, n: int) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
@@ -13,9 +13,12 @@ from numpy_dist import engine
 from numpy_dist.argument_types import Function
 from numpy_dist.dispatch.core.operands import as_operand
 from numpy_dist.dispatch.core.registry import implements
-from numpy_dist.dispatch.patterns.arguments import as_handle
+from numpy_dist.dispatch.patterns.arguments import as_handle, astype, moveaxis
 from numpy_dist.dispatch.patterns.numpy_source import adopt
 from numpy_dist.dispatch.patterns.stacks import on_stacks
+
+if TYPE_CHECKING:
+    from numpy_dist.distarray import DistArray
 
 adopt(__name__, np.apply_over_axes)
 
@@ -27,7 +30,9 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Function | complex], *ar
     is_list = not np.isscalar(condlist) and (
         engine.is_handle(condlist[0]) or isinstance(condlist[0], list | np.ndarray) or x.ndim == 0
     )
-    conditions = [np.astype(as_handle(as_operand(each)), bool) for each in (condlist if is_list else [condlist])]
+    conditions: list[DistArray | np.ndarray] = [
+        astype(as_handle(as_operand(each)), bool) for each in (condlist if is_list else [condlist])
+    ]
     if len(conditions) == len(funclist) - 1:
         conditions.append(np.logical_not(functools.reduce(np.logical_or, conditions)))
     elif len(conditions) != len(funclist):
@@ -51,7 +56,7 @@ def apply_along_axis(func1d: Function, axis: int, arr: Any, *args: object, **kwa
     """
     arr = as_handle(arr)
     axis = normalize_axis_index(axis, arr.ndim)
-    lines = np.moveaxis(arr, axis, -1)
+    lines = moveaxis(arr, axis, -1)
     if 0 in lines.shape[:-1]:
         np.apply_along_axis(func1d, axis, np.empty(arr.shape))  # NumPy's error
 
@@ -86,4 +91,4 @@ def apply_along_axis(func1d: Function, axis: int, arr: Any, *args: object, **kwa
         engine.assign(lines, on_stacks(written, [lines], 1, name="apply_along_axis", order="C"))
     depth = found.ndim - lines.ndim + 1
     places = list(range(lines.ndim - 1, found.ndim))
-    return np.moveaxis(found, places, list(range(axis, axis + depth)))
+    return moveaxis(found, places, list(range(axis, axis + depth)))

@@ -12,7 +12,7 @@ from numpy.lib.array_utils import normalize_axis_index
 from numpy_dist import engine
 from numpy_dist.argument_types import Axes
 from numpy_dist.dispatch.core.registry import implements
-from numpy_dist.dispatch.patterns.arguments import as_handle, truth_of
+from numpy_dist.dispatch.patterns.arguments import as_handle, astype, truth_of
 from numpy_dist.dispatch.patterns.axis_local import whole_along
 from numpy_dist.dispatch.patterns.blocks import blocks
 from numpy_dist.dispatch.patterns.index_arrays import Picked, check_bounds
@@ -23,6 +23,7 @@ from numpy_dist.ir.rules import broadcast_shapes
 
 if TYPE_CHECKING:
     from numpy import _ModeKind
+    from numpy.typing import ArrayLike
 
     from numpy_dist.distarray import DistArray
 
@@ -52,7 +53,7 @@ def take(
         return engine.empty(shape, a.dtype) if out is None else out
     if n == 0 and 0 not in shape:
         raise IndexError("cannot do a non-empty take from an empty axes.")
-    indices = within(np.astype(indices, np.intp), n, mode)
+    indices = within(astype(indices, np.intp), n, mode)
     found = fetch(Picked(a, (slice(None),) * axis + (indices,), "take"))
     if out is not None:
         engine.assign(out, found)
@@ -73,7 +74,7 @@ def _check_output(out: DistArray | np.ndarray, shape: tuple[int, ...], dtype: np
 
 
 @implements(np.choose, kind="composed")
-def choose(a: Any, choices: Any, out: DistArray | np.ndarray | None = None, mode: _ModeKind = "raise") -> object:
+def choose(a: ArrayLike, choices: Any, out: DistArray | np.ndarray | None = None, mode: _ModeKind = "raise") -> object:
     """Collective: whether an index is out of range is asked of all ranks."""
     a = a if engine.is_handle(a) else np.asarray(a)
     few: Any
@@ -90,7 +91,7 @@ def choose(a: Any, choices: Any, out: DistArray | np.ndarray | None = None, mode
         engine.numpy_error(np.choose, (a, [np.zeros(np.shape(x)) for x in given]), {})
     if out is not None and tuple(out.shape) != shape:
         raise TypeError("choose: invalid shape for output array.")
-    index = within(np.astype(as_handle(a), np.intp), len(given), mode)
+    index = within(astype(as_handle(a), np.intp), len(given), mode)
     if np.any((index < 0) | (index >= len(given))):
         raise ValueError("invalid entry in choice array")
     made = engine.empty(shape, dtype, layout=engine.default_layout(shape))

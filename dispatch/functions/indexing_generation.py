@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,7 @@ from numpy_dist.dispatch.functions.array_creation_by_numpy import Creating, crea
 from numpy_dist.dispatch.functions.array_creation_from_data import asarray
 from numpy_dist.dispatch.functions.array_creation_matrices import numbered_lines
 from numpy_dist.dispatch.functions.array_creation_ranges import arange, linspace
-from numpy_dist.dispatch.patterns.arguments import NoValue, as_handle, metadata, truth_of
+from numpy_dist.dispatch.patterns.arguments import NoValue, as_handle, astype, metadata, truth_of
 from numpy_dist.dispatch.patterns.blocks import blocks
 from numpy_dist.dispatch.patterns.numpy_source import numpy_source
 from numpy_dist.dispatch.patterns.take import within
@@ -28,6 +28,7 @@ from numpy_dist.parallel import masks
 
 if TYPE_CHECKING:
     from numpy import _ModeKind
+    from numpy.typing import ArrayLike
 
     from numpy_dist.distarray.array import DistArray
 
@@ -39,9 +40,9 @@ def nonzero(a: DistArray) -> tuple[DistArray, ...]:
     truth = truth_of(a)
     layout = engine.layout_of(truth) if engine.is_sharded(truth) else None
     if layout is None or layout.is_replicated or not masks.selects_in_order(layout, a.ndim):
-        truth = np.ravel(truth)
-        layout = engine.default_layout(truth.shape, split=0)
-        truth = engine.aligned(truth, layout)
+        line = np.ravel(truth)
+        layout = engine.default_layout(line.shape, split=0)
+        truth = engine.aligned(line, layout)
     (block,) = blocks((truth, layout), library=True)
     found = compute("nonzero", np.nonzero, block)
     comm = engine.runtime().comm
@@ -95,7 +96,7 @@ def _fit(*shapes: tuple[int, ...]) -> bool:
     return True
 
 
-def _overflows(value: Any, dtype: np.dtype) -> bool:
+def _overflows(value: complex, dtype: np.dtype) -> bool:
     """Whether one of Python's numbers, which are weak, may not fit the dtype of the result."""
     return type(value) in _WEAK and not abs(value) <= _LARGEST.get(dtype.char, np.inf)
 
@@ -135,7 +136,7 @@ def unravel_index(indices: DistArray, shape: Any, order: Any = "C") -> tuple[Dis
 
 @implements(np.ravel_multi_index, kind="composed")
 def ravel_multi_index(
-    multi_index: Any, dims: Any, mode: _ModeKind | tuple[_ModeKind, ...] = "raise", order: Any = "C"
+    multi_index: Iterable[ArrayLike], dims: Any, mode: _ModeKind | tuple[_ModeKind, ...] = "raise", order: Any = "C"
 ) -> object:
     """Collective: whether an index is out of bounds is asked of all ranks."""
     parts = [x if engine.is_handle(x) else np.asarray(x) for x in multi_index]
@@ -151,7 +152,7 @@ def ravel_multi_index(
     found: DistArray | np.ndarray = np.zeros((), np.intp)
     steps = zip(parts, extents, modes, strict=True)
     for part, n, how in reversed(list(steps)) if order == "F" else steps:
-        index = within(np.astype(part, np.intp), n, how)
+        index = within(astype(part, np.intp), n, how)
         if np.any((index < 0) | (index >= n)):
             raise ValueError("invalid entry in coordinates array")
         found = found * n + index
@@ -217,7 +218,7 @@ class Concatenator(_Concatenator):  # type: ignore[misc]
 
     _join = numpy_source(_Concatenator.__getitem__, _nx=Creating(np), linspace=linspace)
 
-    def __getitem__(self, key: object) -> DistArray | np.matrix:
+    def __getitem__(self, key: object) -> engine.Handle | np.matrix:
         made = np.r_[key] if isinstance(key, str) else self._join(key)
         return made if isinstance(made, np.matrix) or engine.is_handle(made) else asarray(made)
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from numpy_dist import engine
 from numpy_dist.dispatch.core.registry import decline, implements
-from numpy_dist.dispatch.patterns.arguments import as_handle, decline_unshardable, truth_of
+from numpy_dist.dispatch.patterns.arguments import as_handle, astype, decline_unshardable, truth_of
 from numpy_dist.dispatch.patterns.index_arrays import Picked, check_bounds, first_outside
 from numpy_dist.dispatch.patterns.numpy_source import numpy_source
 from numpy_dist.dispatch.patterns.select import boolean_setitem
@@ -61,7 +61,7 @@ def putmask(a: DistArray, /, mask: Any, values: object) -> None:
     engine.assign(a, values, where=np.reshape(mask, a.shape))
 
 
-def _safely_cast(values: Any, dtype: np.dtype) -> DistArray | np.ndarray:
+def _safely_cast(values: object, dtype: np.dtype) -> engine.Handle | np.ndarray:
     """What is to be stored in an array of this dtype: arrays must be safe to cast, Python's objects are converted."""
     if not (engine.is_handle(values) or isinstance(values, np.ndarray)):
         return _converted(values, dtype)
@@ -71,7 +71,7 @@ def _safely_cast(values: Any, dtype: np.dtype) -> DistArray | np.ndarray:
     return values
 
 
-def _converted(values: Any, dtype: np.dtype) -> DistArray | np.ndarray:
+def _converted(values: object, dtype: np.dtype) -> engine.Handle | np.ndarray:
     """What is to be stored in an array of this dtype: no handle is as an ndarray (a tuple may be a record)."""
     if isinstance(values, np.ndarray | np.generic | engine.Handle):
         values = engine.without_imaginary_part(values, dtype)
@@ -120,7 +120,7 @@ def put(a: DistArray, ind: Any, v: object, mode: _ModeKind = "raise") -> None:
     values = _converted(v, a.dtype)
     if not count or not values.size:
         return
-    ind = np.reshape(np.astype(ind, np.intp), -1)
+    ind = np.reshape(astype(ind, np.intp), -1)
     ind, beyond = within(ind, n, mode), None
     place = first_outside(ind, n)
     if place is not None:  # NumPy writes what comes before it, but where it works on a copy
@@ -163,7 +163,7 @@ def put_along_axis(arr: DistArray, indices: DistArray | np.ndarray, values: Any,
         _check_shape(tuple(values.shape), tuple(indices.shape))
         values = engine.without_imaginary_part(values, arr.dtype)
         check_bounds(indices, arr.size, 0, tuple(indices.shape))
-        index = np.astype(as_handle(indices), np.intp)
+        index = astype(as_handle(indices), np.intp)
         return assign(Picked.flat(arr, np.where(index < 0, index + arr.size, index)), values)
     if axis is not None and arr.ndim == indices.ndim and -arr.ndim <= axis < arr.ndim:
         lines = tuple(1 if k == axis % arr.ndim else n for k, n in enumerate(arr.shape))

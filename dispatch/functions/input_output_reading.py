@@ -264,7 +264,11 @@ def _number_reader(comments: object, delimiter: object) -> Read | None:
 
 
 def _rows_of_lines(
-    path: Any, span: tuple[int, int], parse: Parse, read: Read | None, empty: Callable[..., np.ndarray]
+    path: str | os.PathLike[str],
+    span: tuple[int, int],
+    parse: Parse,
+    read: Read | None,
+    empty: Callable[..., np.ndarray],
 ) -> np.ndarray:
     """The rows in a range of the bytes of a text, parsed by all threads of the rank; `empty` makes their memory."""
     if read is None:

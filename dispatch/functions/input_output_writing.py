@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 _TEXT_PIECE = 1 << 21  # bytes of the elements of which a rank makes text at once
 
 
-def _header(a: DistArray) -> bytes:
+def _header(a: engine.Handle) -> bytes:
     """What stands before the elements."""
     try:
         return header_of(a.shape, a.dtype, in_file_order(a)[1])

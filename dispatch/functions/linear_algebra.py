@@ -14,7 +14,7 @@ from numpy_dist import engine
 from numpy_dist.argument_types import Function, Keywords
 from numpy_dist.backends.library import compute
 from numpy_dist.dispatch.core.registry import decline, implements
-from numpy_dist.dispatch.patterns.arguments import NoValue, as_handle, type_of
+from numpy_dist.dispatch.patterns.arguments import NoValue, as_handle, astype, type_of
 from numpy_dist.dispatch.patterns.blocks import blocks, row_bounds
 from numpy_dist.dispatch.patterns.gufunc import deliver, example_of, generalised
 from numpy_dist.dispatch.patterns.numpy_source import adopt, numpy_source
@@ -209,8 +209,8 @@ def vecdot(x1: object, x2: object, /, **kwargs: object) -> object:
         engine.numpy_error(np.vecdot, (a, b))
     left, right, dtype = np.vecdot.resolve_dtypes((a.dtype, b.dtype, None))
     if a.ndim == b.ndim == 1:
-        a = np.conjugate(a) if a.dtype.kind in "cO" else a
-        return _product(_converted(a, left), _converted(b, right), dtype, "vecdot")
+        first = np.conjugate(a) if a.dtype.kind in "cO" else a
+        return _product(_converted(first, left), _converted(b, right), dtype, "vecdot")
     with engine.told_as("vecdot"):
         work = _work_dtype(dtype)
         a, b = (_converted(_converted(x, own), work) for x, own in ((a, left), (b, right)))
@@ -320,10 +320,10 @@ def _for_product(x: Any, dtype: np.dtype) -> Any:
 
 
 def _converted(x: Any, dtype: np.dtype) -> Any:
-    return x if x.dtype == dtype else np.astype(x, dtype)
+    return x if x.dtype == dtype else astype(x, dtype)
 
 
-def _matrices_of_times(a: DistArray | np.ndarray, b: DistArray | np.ndarray, dtype: np.dtype, name: str) -> DistArray:
+def _matrices_of_times(a: Any, b: Any, dtype: np.dtype, name: str) -> DistArray:
     """NumPy's product with times: that of their numbers, since NumPy 2.5 in their common unit."""
     integer = np.dtype(np.int64)
     as_they_are = np.datetime_data(dtype)[0] == "generic"
@@ -332,7 +332,7 @@ def _matrices_of_times(a: DistArray | np.ndarray, b: DistArray | np.ndarray, dty
     return _matrices(left, right, integer, name).view(dtype)
 
 
-def _matrices(a: Any, b: Any, dtype: np.dtype, name: str) -> DistArray:
+def _matrices(a: DistArray, b: DistArray, dtype: np.dtype, name: str) -> DistArray:
     """The product of two matrices by the algorithm that moves the fewest elements (known from layouts alone).
 
     That with its own transpose is computed by halves, unless its inner extent is cut: then NumPy does so on each rank.

@@ -17,7 +17,7 @@ from numpy_dist.backends.library import on_host
 from numpy_dist.dispatch.core.registry import Outlook, decline, implements
 from numpy_dist.dispatch.functions import linear_algebra_single_matrix as single_matrix
 from numpy_dist.dispatch.patterns import replicate
-from numpy_dist.dispatch.patterns.arguments import NoValue, as_handle, given
+from numpy_dist.dispatch.patterns.arguments import NoValue, as_handle, astype, given
 from numpy_dist.dispatch.patterns.blocks import blocks
 from numpy_dist.dispatch.patterns.matrices import (
     SINGLE,
@@ -175,7 +175,7 @@ def det(a: Any) -> DistArray | np.inexact:
     if kind.char not in "fF":
         return of_each(np.linalg.det, a, single=single_matrix.determinant)
     # What NumPy has is a double; one that single precision cannot hold overflows in the cast.
-    found = det(np.astype(a, np.result_type(kind, np.double)))
+    found = det(astype(a, np.result_type(kind, np.double)))
     if engine.is_handle(found):
         return engine.copy(found, dtype=kind)
     with events_reported("cast", alike=True):

@@ -12,7 +12,7 @@ from numpy._core import einsumfunc
 from numpy_dist import engine
 from numpy_dist.argument_types import Arguments, Function, Keywords
 from numpy_dist.dispatch.core.registry import decline, implements
-from numpy_dist.dispatch.patterns.arguments import as_handle
+from numpy_dist.dispatch.patterns.arguments import as_handle, astype
 from numpy_dist.dispatch.patterns.numpy_source import adopt, numpy_source
 from numpy_dist.dispatch.patterns.replicate import known
 from numpy_dist.ir import structure
@@ -165,13 +165,13 @@ def _stand_ins(operands: Sequence[object], positions: list[int], arrays: list[Di
 
 
 def _contracted(
-    labels: list[str], output: str, arrays: list[Any], sizes: dict[str, int], dtype: np.dtype
+    labels: list[str], output: str, arrays: list[DistArray], sizes: dict[str, int], dtype: np.dtype
 ) -> tuple[DistArray, bool]:
     """The sum of the products, and whether it owns its memory: where nothing is computed it is a view of an array.
 
     As in NumPy, whatever is summed is added to 0, so that no zero is negative.
     """
-    terms = [_simple(names, np.astype(x, dtype, copy=False), sizes) for names, x in zip(labels, arrays, strict=True)]
+    terms = [_simple(names, astype(x, dtype, copy=False), sizes) for names, x in zip(labels, arrays, strict=True)]
     adds = False
     for pair in _path(terms, output, sizes):
         chosen = [terms.pop(place) for place in sorted(pair, reverse=True)][::-1]
@@ -190,7 +190,7 @@ def _contracted(
 Term = tuple[str, Any]
 
 
-def _simple(names: str, x: Any, sizes: dict[str, int]) -> Term:
+def _simple(names: str, x: DistArray, sizes: dict[str, int]) -> Term:
     """An operand with each label once, and without axes that are repeated for other operands."""
     if len(set(names)) < len(names):
         once = "".join(dict.fromkeys(names))

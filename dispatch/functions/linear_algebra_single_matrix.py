@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -324,7 +324,7 @@ def condition_by_values(find: Callable[[], np.ndarray], a: DistArray, order: obj
     return type(ratio)(np.inf) if np.isnan(ratio) and not np.isnan(a).any() else ratio
 
 
-def condition_by_inverse(a: DistArray, order: Any) -> Any:
+def condition_by_inverse(a: DistArray, order: float | Literal["fro", "nuc"] | None) -> Any:
     """``numpy.linalg.cond`` by norms other than those of singular values. Collective, as `inverse`, and two norms."""
     like = np.linalg.cond(np.eye(1, dtype=a.dtype), order)  # or NumPy's error
     if a.shape[0] != a.shape[1]:

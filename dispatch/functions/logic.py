@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import builtins
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,13 +16,15 @@ from numpy_dist.dispatch.patterns.reduce import reduce
 from numpy_dist.ir.rules import broadcast_shapes
 
 if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
     from numpy_dist.distarray import DistArray
 
 adopt(__name__, np.isclose, np.allclose, np.array_equal, np.isneginf, np.isposinf)
 
 
 @implements(np.array_equiv, kind="composed")
-def array_equiv(a1: Any, a2: Any) -> bool:
+def array_equiv(a1: ArrayLike, a2: ArrayLike) -> bool:
     a1, a2 = (x if engine.is_handle(x) else np.asarray(x) for x in (a1, a2))
     try:
         broadcast_shapes(a1.shape, a2.shape)

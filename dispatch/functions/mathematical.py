@@ -12,7 +12,7 @@ from numpy._core import umath
 
 from numpy_dist import engine
 from numpy_dist.dispatch.core.registry import Outlook, implements
-from numpy_dist.dispatch.patterns.arguments import NoValue, as_handle
+from numpy_dist.dispatch.patterns.arguments import NoValue, as_handle, astype
 from numpy_dist.dispatch.patterns.blocks import blocks, exact_layout, map_elements, row_layout
 from numpy_dist.dispatch.patterns.convolution import checked_sequences, sliding_sums
 from numpy_dist.dispatch.patterns.numpy_source import adopt
@@ -24,6 +24,8 @@ from numpy_dist.ir.rules import memory_axes
 from numpy_dist.parallel.request_reply import ask
 
 if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
     from numpy_dist.distarray import DistArray
 
 # The ufunc has no public name.
@@ -115,7 +117,7 @@ def round(a: Any, decimals: SupportsIndex = 0, out: Any = None) -> object:
     factor = 10.0 ** abs(decimals) if abs(decimals) <= sys.float_info.max_10_exp else math.inf
     if out is None and a.dtype.kind in "iu":
         work = unscale(np.rint(scale(a, factor)), factor)
-        return np.astype(work, a.dtype)
+        return astype(work, a.dtype)
     if out is None:
         out = engine.empty(a.shape, a.dtype, "F" if a.flags.fnc else "C", layout=engine.layout_of(a))
     scale(a, factor, out=out)
@@ -142,7 +144,7 @@ def i0(x: Any) -> DistArray:
     x = as_handle(x)
     np.i0(np.zeros(0, x.dtype))  # NumPy's errors
     if x.dtype.kind != "f":
-        x = np.astype(x, float)  # texts that are no numbers are every rank's error
+        x = astype(x, float)  # texts that are no numbers are every rank's error
     if x.ndim == 0:
         return engine.replicated(np.asarray(np.i0(engine.item(x))))
     order = memory_axes([x._array], tuple(x.shape)) or tuple(range(x.ndim))
@@ -174,7 +176,12 @@ def _few_sought(x: object, *rest: object, **options: object) -> bool:
 
 @implements(np.interp, kind="parallel", outlook=_outlook_of_points, alone=_few_sought)
 def interp(
-    x: Any, xp: Any, fp: Any, left: complex | None = None, right: complex | None = None, period: float | None = None
+    x: Any,
+    xp: ArrayLike,
+    fp: ArrayLike,
+    left: complex | None = None,
+    right: complex | None = None,
+    period: float | None = None,
 ) -> object:
     """Collective where the points are sharded: all ranks get them, or what is sought goes to them if they are many."""
     if any(engine.is_sharded(each) and each.nbytes > most_known() for each in (xp, fp)):
@@ -189,13 +196,13 @@ def interp(
 
 
 def _interp_routed(
-    x: Any, xp: Any, fp: Any, left: complex | None, right: complex | None, period: float | None
+    x: DistArray, xp: Any, fp: Any, left: complex | None, right: complex | None, period: float | None
 ) -> DistArray:
     """Each element goes to the rank that has the points on both sides of it, where NumPy interpolates."""
     if xp.ndim != 1 or xp.shape != fp.shape or not xp.size:
         engine.numpy_error(np.interp, (x, xp, fp, left, right, period))
     kind = np.interp(np.zeros(0), np.zeros(1), np.zeros(1, fp.dtype), left, right, period).dtype  # NumPy's errors
-    x, xp, fp = np.astype(x, float), np.astype(xp, float), np.astype(fp, kind)
+    x, xp, fp = astype(x, float), astype(xp, float), astype(fp, kind)
     if period is not None:  # as NumPy's source
         period, left, right = abs(period), None, None
         x, xp = x % period, xp % period

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from typing import TYPE_CHECKING, Any, SupportsIndex, cast
+from typing import TYPE_CHECKING, SupportsIndex, cast
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -17,6 +17,8 @@ from numpy_dist.dispatch.patterns.reduce import reduce
 from numpy_dist.dispatch.patterns.scan import scan
 
 if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
     from numpy_dist.distarray import DistArray
 
 adopt(
@@ -94,7 +96,7 @@ def cumprod(a: object, axis: Axis = None, dtype: DTypeLike | None = None, out: o
     return _flat_or_along(np.multiply, a, axis, dtype, out)
 
 
-def _flat_or_along(ufunc: np.ufunc, a: Any, axis: Axis, dtype: DTypeLike | None, out: object) -> object:
+def _flat_or_along(ufunc: np.ufunc, a: object, axis: Axis, dtype: DTypeLike | None, out: object) -> object:
     a, dtype = as_handle(a), type_of(dtype)
     if isinstance(axis, tuple):  # which `accumulate` takes, of one axis
         operator.index(cast(SupportsIndex, axis))
@@ -107,7 +109,9 @@ _cross = numpy_source(np.cross)
 
 
 @implements(np.cross, kind="composed")
-def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> object:
+def cross(
+    a: ArrayLike, b: ArrayLike, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
+) -> object:
     a, b = as_handle(a), as_handle(b)
     if a.ndim == b.ndim == 1 and all(k in (-1, 0, None) for k in (axisa, axisb, axis)):
         # As a row: NumPy's source asks for 0-d arrays in a way (`out=...`) that those who override it are not told.

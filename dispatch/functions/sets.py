@@ -13,7 +13,7 @@ from numpy_dist import engine
 from numpy_dist.dispatch.core import fallback
 from numpy_dist.dispatch.core.registry import decline, implements
 from numpy_dist.dispatch.patterns import replicate
-from numpy_dist.dispatch.patterns.arguments import as_handle, metadata
+from numpy_dist.dispatch.patterns.arguments import as_handle, astype, metadata, moveaxis
 from numpy_dist.dispatch.patterns.blocks import blocks, exact_layout, row_layout
 from numpy_dist.dispatch.patterns.numpy_source import adopt, warn
 from numpy_dist.dispatch.patterns.replicate import known
@@ -107,10 +107,10 @@ def _unlike(dtype: np.dtype, equal_nan: bool) -> Callable[[np.ndarray, np.ndarra
     return lambda one, other: (one != other) & ~(np.isnan(one) & np.isnan(other))
 
 
-def _unique_rows(ar: Any, wanted: tuple[object, object, object], axis: int) -> object:
+def _unique_rows(ar: DistArray, wanted: tuple[object, object, object], axis: int) -> object:
     """The different rows along an axis (collective: a sort by all columns)."""
     try:
-        moved = np.moveaxis(ar, axis, 0)
+        moved = moveaxis(ar, axis, 0)
     except np.exceptions.AxisError:
         raise np.exceptions.AxisError(axis, ar.ndim) from None
     rest = tuple(moved.shape[1:])
@@ -128,7 +128,7 @@ def _unique_rows(ar: Any, wanted: tuple[object, object, object], axis: int) -> o
     starts = runs.first_of_each(part, lambda one, other: np.any(one != other, axis=1), comm)
     found = _found(part[starts], starts, positions, counts, layout, wanted, positions_shape=(moved.shape[0],))
     several = found if isinstance(found, tuple) else (found,)
-    values = np.moveaxis(np.reshape(several[0], (several[0].shape[0], *rest)), 0, axis)
+    values = moveaxis(np.reshape(several[0], (several[0].shape[0], *rest)), 0, axis)
     return (values, *several[1:]) if len(several) > 1 else values
 
 
@@ -282,5 +282,5 @@ def contained(values: Any, tests: Any) -> DistArray:
         inside[inside] = held[place[inside]] == sought[inside]
         return inside
 
-    tests = np.sort(np.ravel(np.astype(tests, kind, copy=False)))
-    return routed(tests, np.astype(values, kind, copy=False), "left", answer, np.dtype(bool))
+    tests = np.sort(np.ravel(astype(tests, kind, copy=False)))
+    return routed(tests, astype(values, kind, copy=False), "left", answer, np.dtype(bool))

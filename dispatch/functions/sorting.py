@@ -16,7 +16,7 @@ from numpy_dist import engine
 from numpy_dist.argument_types import Axes, Function, Keywords
 from numpy_dist.backends.library import compute
 from numpy_dist.dispatch.core.registry import Outlook, decline, implements
-from numpy_dist.dispatch.patterns.arguments import NoValue, as_handle, metadata, truth, truth_of, values_of
+from numpy_dist.dispatch.patterns.arguments import NoValue, as_handle, astype, metadata, truth, truth_of, values_of
 from numpy_dist.dispatch.patterns.axis_local import along, long_rows, row_by_row
 from numpy_dist.dispatch.patterns.blocks import blocks, exact_layout, in_boxes, map_elements
 from numpy_dist.dispatch.patterns.fold import folded, own_blocks
@@ -153,7 +153,7 @@ def lexsort(keys: DistArray | Sequence[object], axis: int = -1) -> object:
 def sort_complex(a: object) -> object:
     """As `sort`."""
     found = np.sort(as_handle(a))
-    return np.astype(found, np.sort_complex(np.zeros(0, found.dtype)).dtype, copy=False)
+    return astype(found, np.sort_complex(np.zeros(0, found.dtype)).dtype, copy=False)
 
 
 @implements(np.partition, kind="composed", alone=True)
@@ -217,7 +217,7 @@ def argmin(
 
 
 def _arg_reduce(
-    choose: Function, a: Any, axis: int | None, out: DistArray | np.ndarray | None, keepdims: object
+    choose: Function, a: object, axis: int | None, out: DistArray | np.ndarray | None, keepdims: object
 ) -> object:
     a = as_handle(a)
     if a.dtype.hasobject:
@@ -310,17 +310,17 @@ def searchsorted(a: Any, v: Any, side: _SortSide = "left", sorter: object = None
     _raise_alike(a, v, side)
     if engine.is_sharded(v) and v.nbytes > most_known():
         kind = np.result_type(a.dtype, v.dtype)  # what NumPy compares in
-        points = np.astype(a, kind, copy=False)
-        sought = np.astype(v, kind, copy=False)
+        points = astype(a, kind, copy=False)
+        sought = astype(v, kind, copy=False)
         return routed(points, sought, side, lambda q, held, low: low + np.searchsorted(held, q, side), np.intp)
     layout = exact_layout(a)
     (held, _), owner = own_blocks(layout, a, None)
-    sought = known(v, np.searchsorted, "values to be found", chosen=True)
-    found = folded(np.searchsorted(held, np.atleast_1d(sought), side), layout, owner)
+    values = known(v, np.searchsorted, "values to be found", chosen=True)
+    found = folded(np.searchsorted(held, np.atleast_1d(values), side), layout, owner)
     return found if v.ndim else found[0]
 
 
-def _raise_alike(a: DistArray | np.ndarray, v: DistArray | np.ndarray, side: _SortSide) -> None:
+def _raise_alike(a: engine.Handle | np.ndarray, v: engine.Handle | np.ndarray, side: _SortSide) -> None:
     """NumPy's errors, on all ranks alike: one without elements would meet none where they cannot be compared."""
     np.searchsorted(np.zeros((min(1, a.size),) * a.ndim, a.dtype), np.zeros(min(1, v.size), v.dtype), side)
 

@@ -11,7 +11,7 @@ from numpy_dist import engine
 from numpy_dist.argument_types import Axes
 from numpy_dist.dispatch.core.registry import implements
 from numpy_dist.dispatch.core.signatures import NUMPY_VERSION
-from numpy_dist.dispatch.patterns.arguments import NoValue, as_handle
+from numpy_dist.dispatch.patterns.arguments import NoValue, as_handle, astype
 from numpy_dist.dispatch.patterns.convolution import checked_sequences, sliding_sums
 from numpy_dist.dispatch.patterns.numpy_source import adopt, numpy_source, warn
 from numpy_dist.dispatch.patterns.reduce import reduce
@@ -69,7 +69,7 @@ def mean(
     if half and isinstance(total, np.generic):
         return a.dtype.type(total / count)
     result = _divide(total, count)
-    return np.astype(result, a.dtype) if half and out is None else result
+    return astype(result, a.dtype) if half and out is None else result
 
 
 def _ddof(ddof: object, correction: object) -> object:
@@ -92,7 +92,7 @@ def _squared_magnitude(deviation: DistArray, given: np.dtype) -> DistArray | np.
 
 
 def _variance(
-    a: Any,
+    a: object,
     axis: Axes,
     dtype: DTypeLike | None,
     out: object,

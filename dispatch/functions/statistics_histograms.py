@@ -12,7 +12,7 @@ from numpy_dist import engine
 from numpy_dist.argument_types import Function, Keywords
 from numpy_dist.dispatch.core.operands import as_operand
 from numpy_dist.dispatch.core.registry import implements
-from numpy_dist.dispatch.patterns.arguments import as_handle
+from numpy_dist.dispatch.patterns.arguments import as_handle, astype
 from numpy_dist.dispatch.patterns.blocks import blocks, exact_layout
 from numpy_dist.dispatch.patterns.fold import folded, own_blocks
 from numpy_dist.dispatch.patterns.numpy_source import adopt, numpy_source
@@ -98,17 +98,17 @@ def _most_counts(nbytes: int) -> int:
     return max(1 << 20, 2 * nbytes // (size - 2) if size > 2 else 8 * nbytes) // 8
 
 
-def _sparse_counts(x: Any, weights: Any, length: int) -> DistArray:
+def _sparse_counts(x: DistArray, weights: DistArray | np.ndarray | None, length: int) -> DistArray:
     """Many more counts than elements: nobody has them all, and what a rank counts goes to their owners."""
     kind = np.dtype(np.intp if weights is None else float)
     counts = engine.full((length,), 0, kind, layout=engine.default_layout((length,)))
-    added = 1 if weights is None else np.astype(weights, float, copy=False)
-    np.add.at(counts, np.astype(x, np.intp, copy=False), added)
+    added = 1 if weights is None else astype(weights, float, copy=False)
+    np.add.at(counts, astype(x, np.intp, copy=False), added)
     return counts
 
 
 @implements(np.histogram_bin_edges, kind="composed")
-def histogram_bin_edges(a: object, bins: object = 10, range: object = None, weights: object = None) -> DistArray:
+def histogram_bin_edges(a: object, bins: object = 10, range: object = None, weights: object = None) -> engine.Handle:
     found = _bin_edges(a, bins, range, weights)
     return found if engine.is_handle(found) else engine.wrap(found)
 
@@ -116,7 +116,7 @@ def histogram_bin_edges(a: object, bins: object = 10, range: object = None, weig
 @implements(np.histogram, kind="parallel")
 def histogram(
     a: object, bins: ArrayLike = 10, range: object = None, density: object = None, weights: object = None
-) -> tuple[DistArray, DistArray]:
+) -> tuple[DistArray, engine.Handle]:
     """Collective: the extremes, if they are not given, and one message from each rank to each owner of the counts."""
     a, weights = _ravelled(as_handle(a), None if weights is None else as_handle(weights))
     simple = range is None and np.ndim(bins) == 0 and not isinstance(bins, str) and a.dtype.kind in "iuf" and a.size

@@ -14,7 +14,7 @@ from numpy_dist import engine
 from numpy_dist.argument_types import Keywords
 from numpy_dist.backends.library import library_of, on_host
 from numpy_dist.dispatch.core import outcome
-from numpy_dist.dispatch.patterns.arguments import as_handle
+from numpy_dist.dispatch.patterns.arguments import as_handle, astype
 from numpy_dist.dispatch.patterns.blocks import blocks, exact_layout
 from numpy_dist.dispatch.patterns.numpy_source import warn
 from numpy_dist.dispatch.patterns.replicate import few
@@ -199,7 +199,7 @@ class Quantiles(Statistic):
         if _CHECKS_WEIGHTS and np.isnan(reached[-1]):
             raise ValueError("Weights included NaN, inf or were all zero.")
         if q.dtype.kind == "f":
-            reached = np.astype(reached, q.dtype)
+            reached = astype(reached, q.dtype)
         # The first element of some weight is sought, also for the probability 0.
         found = np.searchsorted(np.where(reached == 0, -1, reached), q, side="left")
         places = np.minimum(few(found) if engine.is_handle(found) else found, a.size - 1)

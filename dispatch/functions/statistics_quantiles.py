@@ -16,7 +16,7 @@ from numpy_dist.argument_types import Axes, Axis, Function
 from numpy_dist.dispatch.core import fallback
 from numpy_dist.dispatch.core.registry import decline, implements
 from numpy_dist.dispatch.functions.statistics_quantile_formulas import MIXES_WEIGHTS, Median, Quantiles, Statistic
-from numpy_dist.dispatch.patterns.arguments import NoValue, as_handle
+from numpy_dist.dispatch.patterns.arguments import NoValue, as_handle, moveaxis
 from numpy_dist.dispatch.patterns.axis_local import along, long_rows
 from numpy_dist.dispatch.patterns.numpy_source import numpy_source
 from numpy_dist.dispatch.patterns.replicate import known
@@ -292,7 +292,7 @@ def _row_by_row(
         found.append(of_all(*(x._view(structure.index, key) for x in (a, *beside))))
     lead = np.ndim(found[0])
     made = np.reshape(np.array(found), (*others, *np.shape(found[0])))
-    return np.moveaxis(made, range(len(others), len(others) + lead), range(lead))
+    return moveaxis(made, range(len(others), len(others) + lead), range(lead))
 
 
 def _of_nothing(

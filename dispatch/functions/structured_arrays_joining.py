@@ -12,7 +12,7 @@ from numpy.typing import DTypeLike
 
 from numpy_dist import engine
 from numpy_dist.dispatch.core.registry import decline, implements
-from numpy_dist.dispatch.patterns.arguments import as_handle
+from numpy_dist.dispatch.patterns.arguments import as_handle, astype
 
 if TYPE_CHECKING:
     from numpy_dist.distarray import DistArray
@@ -43,10 +43,11 @@ def merge_arrays(
         own = arrays[0].dtype if arrays[0].dtype.names else np.dtype([("", arrays[0].dtype)])
         if not flatten or own == kind:
             return arrays[0].view(own)
-    parts = []
+    parts: list[DistArray | np.ndarray] = []
     for x in arrays:
-        apart = x.dtype.names is not None and (flatten or len(x.dtype.names) == 1)
-        parts += [x[name] for name in x.dtype.names] if apart else [x]
+        names = x.dtype.names
+        apart = names is not None and (flatten or len(names) == 1)
+        parts += [x[name] for name in names or ()] if apart else [x]
     return _side_by_side(parts, kind)
 
 
@@ -74,7 +75,7 @@ def append_fields(
         if len(kinds) not in (1, len(columns)):
             raise ValueError("The dtypes argument must be None, a dtype, or a list.")
         kinds = kinds * len(columns) if len(kinds) == 1 else kinds
-        columns = [np.astype(x, kind, copy=False) for x, kind in zip(columns, kinds, strict=True)]
+        columns = [astype(x, kind, copy=False) for x, kind in zip(columns, kinds, strict=True)]
     base = as_handle(base)
     if any(x.ndim != 1 or x.size != base.size or x.dtype.names for x in columns):
         decline("fields of another size, or that are records")

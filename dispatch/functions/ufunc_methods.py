@@ -14,7 +14,7 @@ from numpy_dist.comm.portable import agree
 from numpy_dist.dispatch.core import policy
 from numpy_dist.dispatch.core.engine_support import why_not_reduced
 from numpy_dist.dispatch.core.registry import decline, implements
-from numpy_dist.dispatch.patterns.arguments import NoValue, as_handle, broadcasts_to
+from numpy_dist.dispatch.patterns.arguments import NoValue, as_handle, astype, broadcasts_to, moveaxis
 from numpy_dist.dispatch.patterns.axis_local import whole_along
 from numpy_dist.dispatch.patterns.blocks import blocks
 from numpy_dist.dispatch.patterns.index_arrays import Picked, own_positions, own_values, rows
@@ -117,7 +117,7 @@ _INDEXED = {"add": "fc", "subtract": "fc", "multiply": "fc", "divide": "f", "flo
 _INDEXED |= dict.fromkeys(("maximum", "minimum", "fmax", "fmin"), "f")
 
 
-def _by_index(ufunc: np.ufunc, a: DistArray, indices: Any, second: tuple[DistArray | np.ndarray, ...]) -> bool:
+def _by_index(ufunc: np.ufunc, a: DistArray, indices: Any, second: tuple[engine.Handle | np.ndarray, ...]) -> bool:
     """Whether NumPy has a loop by index for an update, which goes by the ufunc's name in floating-point warnings.
 
     The loop for any index, which ``at`` stands for in warnings, may raise other flags.
@@ -130,7 +130,9 @@ def _by_index(ufunc: np.ufunc, a: DistArray, indices: Any, second: tuple[DistArr
     return np.ndim(item) > 0 or getattr(item, "dtype", np.dtype(type(item))).kind != "b"
 
 
-def _check_update(ufunc: np.ufunc, a: DistArray, indices: object, second: tuple[DistArray | np.ndarray, ...]) -> bool:
+def _check_update(
+    ufunc: np.ufunc, a: DistArray, indices: object, second: tuple[engine.Handle | np.ndarray, ...]
+) -> bool:
     """Whether anything may be updated.
 
     Raises
@@ -165,7 +167,7 @@ def _said_of_read_only(target: np.ndarray) -> str:
 def _as_items(indices: object, a: DistArray) -> tuple[object, ...]:
     """The items of an index, as `a[indices]` has them, with integers as arrays."""
     items = indices if isinstance(indices, tuple) else (indices,)
-    made = []
+    made: list[object] = []
     for item in items:
         if item is None or item is Ellipsis or isinstance(item, slice) or engine.is_handle(item):
             made.append(item)
@@ -219,9 +221,9 @@ def reduceat(
     if not engine.shardable(a.dtype) or not engine.shardable(kind):
         decline(f"arrays of dtype {a.dtype} are not distributed")
     if kind.kind in "mM":  # no `dtype` tells NumPy units of time: the operand's are the result's
-        a = np.astype(a, kind, copy=False)
+        a = astype(a, kind, copy=False)
     _check_inside(ufunc, indices, a.shape[axis])
-    indices = np.astype(indices, np.intp)
+    indices = astype(indices, np.intp)
     kept = [other for other in range(a.ndim) if other != axis]
     view = a.transpose([*kept, axis])
     count = int(np.prod(view.shape[:-1], dtype=np.intp))
@@ -231,7 +233,7 @@ def reduceat(
         found = _segments_of_rows(ufunc, view, indices, kind)
     else:
         found = _segments_across(ufunc, view, indices, kind)
-    found = np.moveaxis(found, -1, axis)
+    found = moveaxis(found, -1, axis)
     if out is None:  # the result has, as in NumPy, the memory order of an operand without steps along the axis
         line = structure.view(a._array, structure.index, (*(slice(None),) * axis, slice(0, 1)))
         steady = structure.view(line, np.broadcast_to, tuple(a.shape))
@@ -278,7 +280,7 @@ def _check_segments(
     return ufunc.reduceat(few, index, axis, dtype).dtype, number
 
 
-def _everywhere(indices: Any) -> np.ndarray:
+def _everywhere(indices: DistArray | np.ndarray) -> np.ndarray:
     """The indices on every rank."""
     if not engine.is_handle(indices):
         return indices

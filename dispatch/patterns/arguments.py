@@ -7,20 +7,38 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from numpy_dist import engine
-from numpy_dist.argument_types import Keywords
+from numpy_dist.argument_types import Keywords, SomeAxes
 from numpy_dist.dispatch.core.registry import decline
 
 if TYPE_CHECKING:
+    from typing import TypeVar
+
     from numpy.typing import DTypeLike
 
     from numpy_dist.dispatch.patterns.structural import H
+    from numpy_dist.distarray import DistArray
+
+    # NumPy's own annotations of these functions know no arrays but ndarrays.
+    A = TypeVar("A", bound=engine.Handle | np.ndarray)
+
+    def astype(x: A, dtype: DTypeLike | None, /, *, copy: bool = True) -> A:
+        """NumPy's function."""
+        ...
+
+    def moveaxis(a: A, source: SomeAxes, destination: SomeAxes) -> A:
+        """NumPy's function."""
+        ...
+
+else:
+    astype, moveaxis = np.astype, np.moveaxis
 
 NoValue = np._NoValue
 
 
-def as_handle(x: object) -> Any:
+def as_handle(x: object) -> DistArray:
     """`x` itself if it is an array of ours, else a copy of it as one (every rank has the same `x`)."""
-    return x if engine.is_handle(x) else engine.from_global(np.asanyarray(x), compared=True)
+    made: Any = x if engine.is_handle(x) else engine.from_global(np.asanyarray(x), compared=True)
+    return made
 
 
 def type_of(dtype: DTypeLike | None) -> DTypeLike | None:
@@ -53,7 +71,7 @@ def truth(a: H) -> H:
     return found
 
 
-def metadata(x: Any) -> np.ndarray:
+def metadata(x: object) -> np.ndarray:
     """The ndarray that has the shape, dtype, strides and flags of `x`; its values must not be read."""
     return x._array if engine.is_handle(x) else np.asanyarray(x)
 
@@ -68,7 +86,7 @@ def given(**options: object) -> Keywords:
     return {name: value for name, value in options.items() if value is not NoValue}
 
 
-def truth_of(x: object) -> Any:
+def truth_of(x: object) -> DistArray:
     """The `truth` of an array, ours or not."""
     return truth(as_handle(x))
 

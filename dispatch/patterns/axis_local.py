@@ -18,6 +18,7 @@ from numpy_dist import engine
 from numpy_dist.argument_types import Function
 from numpy_dist.comm.portable import first_error, portable_error
 from numpy_dist.dispatch.core import outcome
+from numpy_dist.dispatch.patterns.arguments import moveaxis
 from numpy_dist.dispatch.patterns.blocks import blocks
 from numpy_dist.ir import structure
 from numpy_dist.layout.layout import Layout
@@ -122,7 +123,7 @@ def row_by_row(function: Function, a: engine.Handle, axis: int, beside: Sequence
         key = (*index[:axis], slice(None), *index[axis:])
         rows.append(function(*(x._view(structure.index, key) for x in (a, *beside))))
     made = np.stack(rows)
-    return np.moveaxis(np.reshape(made, (*others, *made.shape[1:])), len(others), axis)
+    return moveaxis(np.reshape(made, (*others, *made.shape[1:])), len(others), axis)
 
 
 def _on_all_ranks(function: Function, parts: list[np.ndarray], counts: bool, primary: bool) -> Any:

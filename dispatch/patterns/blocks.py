@@ -46,7 +46,7 @@ def blocks(*arrays: tuple[engine.Handle, Layout], library: bool = False) -> list
     return found
 
 
-def exact_layout(x: Any) -> Layout:
+def exact_layout(x: engine.Handle | np.ndarray) -> Layout:
     """The layout in which each rank has a box of an array: its own, or the default one (also where all have it)."""
     found = engine.layout_of(x) if engine.is_sharded(x) else None
     return engine.default_layout(tuple(x.shape)) if found is None else found

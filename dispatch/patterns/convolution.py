@@ -22,10 +22,12 @@ from numpy_dist.layout.mesh import Mesh
 from numpy_dist.parallel.overlap import Interval, intervals
 
 if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
     from numpy_dist.dispatch.patterns.structural import H
 
 
-def checked_sequences(function: Function, a: Any, v: Any, mode: object) -> tuple[Any, Any]:
+def checked_sequences(function: Function, a: ArrayLike, v: ArrayLike, mode: object) -> tuple[Any, Any]:
     """The two sequences, if NumPy takes them."""
     # What every rank has is not cut: the shorter one will be needed whole.
     a, v = (x if engine.is_handle(x) else engine.replicated(np.array(x)) for x in (a, v))

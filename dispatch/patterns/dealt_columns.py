@@ -40,7 +40,7 @@ def array_of(columns: Columns, kind: np.dtype) -> Any:
     return engine.from_local(columns.rows(row_bounds(layout)).astype(kind, copy=False), layout)
 
 
-def right_hand_sides(b: Any, kind: np.dtype) -> tuple[np.ndarray, Layout]:
+def right_hand_sides(b: engine.Handle, kind: np.dtype) -> tuple[np.ndarray, Layout]:
     """This rank's columns of right-hand sides (of a vector, one), for overwriting, and how the columns are cut."""
     right = np.reshape(b, (b.shape[0], 1)) if b.ndim == 1 else b
     layout = engine.default_layout(tuple(right.shape), split=1)

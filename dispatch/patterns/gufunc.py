@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from numpy_dist import engine
 from numpy_dist.argument_types import Keywords
-from numpy_dist.dispatch.patterns.arguments import NoValue, as_handle
+from numpy_dist.dispatch.patterns.arguments import NoValue, as_handle, astype, moveaxis
 from numpy_dist.ir.rules import memory_axes
 
 _DEFAULTS: dict[str, object] = {"out": None, "casting": "same_kind", "dtype": None, "signature": None}
@@ -35,14 +35,14 @@ def generalised(ufunc: np.ufunc, x1: object, x2: object, **given: Any) -> object
     kinds = ufunc.resolve_dtypes((a.dtype, b.dtype, None if target is None else target.dtype), casting=casting, **loop)
     *axes, result_axes = _axes(ufunc, options)
     first, second = (
-        np.moveaxis(x if x.dtype == kind else np.astype(x, kind), its, range(-len(its), 0))
+        moveaxis(x if x.dtype == kind else astype(x, kind), its, range(-len(its), 0))
         for x, kind, its in zip((a, b), kinds, axes, strict=False)
     )
     result = ufunc(first, second)
     if options.get("keepdims"):
         result = np.expand_dims(as_handle(result), result_axes)
     elif result_axes:
-        result = np.moveaxis(result, range(-len(result_axes), 0), result_axes)
+        result = moveaxis(result, range(-len(result_axes), 0), result_axes)
     if target is None:
         return _ordered(result, example)
     deliver(result, target, casting)
@@ -57,7 +57,11 @@ def deliver(result: ArrayLike, target: Any, casting: Any) -> None:
 
 
 def example_of(
-    ufunc: np.ufunc, a: engine.Handle | np.ndarray, b: engine.Handle | np.ndarray, target: Any, options: Keywords
+    ufunc: np.ufunc,
+    a: engine.Handle | np.ndarray,
+    b: engine.Handle | np.ndarray,
+    target: engine.Handle | np.ndarray | None,
+    options: Keywords,
 ) -> object:
     """What NumPy returns for small arrays that lie in memory as the arguments do, and whose extents are equal where
     theirs are; or its error.
@@ -72,7 +76,7 @@ def example_of(
         engine.numpy_error(ufunc, (a, b), options if target is None else {**options, "out": target})
 
 
-def _lying_as(x: Any, shape: list[int]) -> np.ndarray:
+def _lying_as(x: engine.Handle | np.ndarray, shape: list[int]) -> np.ndarray:
     order = memory_axes([x._array if engine.is_handle(x) else x], tuple(x.shape)) or tuple(range(len(shape)))
     return np.ones([shape[axis] for axis in order], x.dtype).transpose(np.argsort(order).tolist())
 

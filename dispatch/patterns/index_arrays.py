@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from numpy_dist import engine
 from numpy_dist.backends.library import compute
-from numpy_dist.dispatch.patterns.arguments import decline_unshardable, metadata
+from numpy_dist.dispatch.patterns.arguments import astype, decline_unshardable, metadata, moveaxis
 from numpy_dist.dispatch.patterns.blocks import blocks, exact_layout, row_layout
 from numpy_dist.ir import structure
 from numpy_dist.ir.meta_arrays import as_strided
@@ -178,7 +178,7 @@ def _expanded(items: tuple, x: engine.Handle) -> list[tuple[int, Item]]:
     return found
 
 
-def _as_index(item: object) -> Any:
+def _as_index(item: object) -> engine.Handle | np.ndarray:
     return item if engine.is_handle(item) else np.asarray(item)
 
 
@@ -235,8 +235,9 @@ def _from_zero(index: Any, n: int, axis: int, shape: tuple[int, ...], use: str) 
     if not engine.is_sharded(index) or 0 in shape:
         if index.ndim:
             check_bounds(index, n, axis, shape, use)
-        index = np.astype(index, np.intp)
-        return np.where(index < 0, index + n, index) if engine.is_handle(index) else index % max(n, 1)
+        index = astype(index, np.intp)
+        ours = engine.is_handle(index)
+        return np.where(index < 0, index + n, index) if ours else index % max(n, 1)
     layout = exact_layout(index)
     (block,) = blocks((engine.aligned(index, layout), layout), library=True)
     positions, changed = compute("from_zero", lambda block: picking.from_zero(block, n), block, n=n)
@@ -297,7 +298,7 @@ def rows(view: engine.Handle | np.ndarray, library: bool = False) -> tuple[np.nd
     return (block.reshape(-1, *rest) if block.size else np.empty((len(block), *rest), view.dtype)), layout, cut.points
 
 
-def own_positions(positions: Any, library: bool = False) -> tuple[np.ndarray | Array, Layout]:
+def own_positions(positions: engine.Handle | np.ndarray, library: bool = False) -> tuple[np.ndarray | Array, Layout]:
     """This rank's part of the positions, flat, and how they are divided; for a `library` where they lie."""
     count = int(positions.size)
     layout = engine.default_layout((count,), split=0)
@@ -322,7 +323,7 @@ def own_values(value: ArrayLike, picked: Picked, order: Layout, library: bool = 
     count, place = len(lead), picked.place
     value = np.broadcast_to(value, picked.result_shape)
     if count and place:
-        value = np.moveaxis(value, range(place, place + count), range(count))
+        value = moveaxis(value, range(place, place + count), range(count))
     if not engine.is_handle(value):
         return _part_of_rows(value, order, count)
     by_rows = order.insert_axes(range(1, 1 + len(rest)), rest)

@@ -24,6 +24,8 @@ from numpy_dist.frames import user_frame
 from numpy_dist.ir import structure
 
 if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
     Order = Literal["K", "A", "C", "F"] | None
 
 
@@ -91,7 +93,7 @@ def _full(
     return made
 
 
-def _broadcast(*args: Any) -> np.broadcast:
+def _broadcast(*args: ArrayLike) -> np.broadcast:
     """For its shape; the values of an array of ours are not to be iterated over."""
     return np.broadcast(*(np.broadcast_to(np.uint8(0), x.shape) if engine.is_handle(x) else x for x in args))
 

@@ -18,7 +18,7 @@ from numpy_dist.argument_types import Axes, Keywords
 from numpy_dist.comm.portable import agree
 from numpy_dist.dispatch.core import fallback
 from numpy_dist.dispatch.core.registry import decline
-from numpy_dist.dispatch.patterns.arguments import NoValue, as_handle, broadcasts_to, given
+from numpy_dist.dispatch.patterns.arguments import NoValue, as_handle, astype, broadcasts_to, given
 from numpy_dist.dispatch.patterns.axis_local import whole_along
 from numpy_dist.dispatch.patterns.blocks import blocks, placed
 from numpy_dist.engine import events_reported
@@ -47,7 +47,7 @@ def in_order(
     if not engine.shardable(a.dtype) or not engine.shardable(kind):
         decline(f"arrays of dtype {a.dtype} are not distributed")
     if kind.kind in "mM":  # no `dtype` tells NumPy units of time: the operand's are the result's
-        a = np.astype(a, kind, copy=False)
+        a = astype(a, kind, copy=False)
     elif out is not None and dtype is None:
         dtype = kind
     masked = where is not True

@@ -40,7 +40,7 @@ def most_known() -> int:
     return min(MOST_KNOWN, policy.most_native()) if config.FALLBACK == "error" else MOST_KNOWN
 
 
-def outlook_of_known(*arrays: Any) -> Outlook:
+def outlook_of_known(*arrays: object) -> Outlook:
     """The outlook of a function that has these arrays brought to every rank, or asked for if they are too many."""
     needed = [x for x in arrays if engine.is_sharded(x)] if engine.runtime().size > 1 else []
     nbytes = sum(x.nbytes for x in needed)
@@ -62,7 +62,7 @@ def known(points: Any, function: Callable[..., object], what: str, chosen: bool 
     return few(points)
 
 
-def few(x: Any) -> np.ndarray:
+def few(x: object) -> np.ndarray:
     """All of a small array on every rank: a result on the way, of which nobody is told (collective)."""
     if not engine.is_sharded(x):
         return values_of(x)

@@ -16,6 +16,7 @@ from numpy.typing import DTypeLike
 from numpy_dist import engine
 from numpy_dist.comm.portable import agree
 from numpy_dist.dispatch.core.registry import decline
+from numpy_dist.dispatch.patterns.arguments import astype
 from numpy_dist.dispatch.patterns.axis_local import whole_along
 from numpy_dist.dispatch.patterns.blocks import blocks, in_boxes
 from numpy_dist.dispatch.patterns.reduce import can_raise
@@ -34,7 +35,7 @@ def scan(ufunc: np.ufunc, a: Any, axis: Any, dtype: DTypeLike | None, out: Any) 
     if not engine.shardable(a.dtype) or not engine.shardable(kind):
         decline(f"arrays of dtype {a.dtype} are not distributed")
     if kind.kind in "mM":  # no `dtype` tells NumPy units of time: the operand's are the result's
-        a = np.astype(a, kind, copy=False)
+        a = astype(a, kind, copy=False)
     associative = engine.reducible(ufunc, kind)
     (axis,) = range(a.ndim) if axis is None else normalize_axis_tuple(axis, a.ndim)
     order = memory_axes([a._array], tuple(a.shape))

@@ -17,7 +17,7 @@ from numpy_dist import engine
 from numpy_dist.backends.library import compute
 from numpy_dist.dispatch.core import registry
 from numpy_dist.dispatch.core.registry import decline
-from numpy_dist.dispatch.patterns.arguments import as_handle, decline_unshardable
+from numpy_dist.dispatch.patterns.arguments import as_handle, decline_unshardable, moveaxis
 from numpy_dist.dispatch.patterns.blocks import blocks, placed
 from numpy_dist.dispatch.patterns.index_arrays import along_memory
 from numpy_dist.ir import structure
@@ -200,7 +200,7 @@ def _lifted(selection: _Selection, value: Any) -> Any:
     if any(n != 1 for n in shape[:surplus]):
         return None
     full = np.reshape(value, (1,) * (ndim - len(shape)) + shape[surplus:])
-    return np.moveaxis(full, selection.before, 0)
+    return moveaxis(full, selection.before, 0)
 
 
 def _broadcasts(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:

@@ -26,7 +26,7 @@ from numpy_dist.comm.portable import portable_error, restored
 from numpy_dist.dispatch.core import outcome
 from numpy_dist.dispatch.core.operands import rebuild
 from numpy_dist.dispatch.core.registry import decline
-from numpy_dist.dispatch.patterns.arguments import as_handle
+from numpy_dist.dispatch.patterns.arguments import as_handle, moveaxis
 from numpy_dist.dispatch.patterns.blocks import blocks
 from numpy_dist.engine import events_reported
 from numpy_dist.ir import structure
@@ -140,7 +140,7 @@ def _in_order(
     found = _run(function, arrays, depths, tuple(stack[a] for a in axes), name, axis, first, library, wrote)
     back = np.argsort(axes).tolist()
 
-    def in_place(x: Any) -> object:
+    def in_place(x: Items) -> object:
         x = _permuted(x, back, x.ndim - len(stack))
         return engine.as_made(x) if engine.is_handle(x) else x
 
@@ -148,7 +148,7 @@ def _in_order(
 
 
 def _handles(operands: Sequence[object]) -> list[engine.Handle]:
-    handles = [as_handle(x) for x in operands]
+    handles: list[engine.Handle] = [as_handle(x) for x in operands]
     for x in handles:
         if not engine.shardable(x.dtype):
             decline(f"arrays of dtype {x.dtype} are not distributed")
@@ -175,11 +175,11 @@ def _lines(function: Function, a: Any, axis: int, axes: tuple[int, ...] | None, 
     place = axis if axes is None else axes.index(axis)
     a = a if axes is None else _permuted(a, axes, 0)
     if engine.is_sharded(a):  # lines that are cut are brought together in the order of axes in which they lie
-        moved = np.moveaxis(a, place, -1)
+        moved = moveaxis(a, place, -1)
         layout = _share(_division([moved], [1], tuple(moved.shape[:-1])), tuple(moved.shape), 1)
         order = [*range(place), a.ndim - 1, *range(place, a.ndim - 1)]
         a = engine.aligned(a, layout.transpose(order))
-    a = np.moveaxis(a, place, -1)
+    a = moveaxis(a, place, -1)
     found = _run(function, [a], [1], tuple(a.shape[:-1]), name, -1 if place == a.ndim - 1 else place, None, library)
     return found if axes is None else _each(found, lambda x: _permuted(x, np.argsort(axes).tolist(), 0))
 
@@ -277,7 +277,7 @@ def _run_on_only_rank(
     if first:
         results = [results[0].astype(first[-1], copy=False)]
     if axis != -1:
-        results = [np.moveaxis(x, -1, axis) for x in results]
+        results = [moveaxis(x, -1, axis) for x in results]
     return results[0] if told.kind is None else rebuild(told.kind, results)
 
 
@@ -385,7 +385,7 @@ def _assembled(everyone: list[Told], results: list[np.ndarray], layout: Layout, 
         else:
             block = np.empty(() if box is None else tuple(hi - lo for lo, hi in box), kind)
         if axis != -1:
-            block = np.moveaxis(block, -1, axis) if box is not None else block
+            block = moveaxis(block, -1, axis) if box is not None else block
             order = list(range(len(shape) - 1))
             order.insert(axis, len(shape) - 1)
             its = its.transpose(order)

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from numpy_dist import engine
 from numpy_dist.dispatch.core import fallback, registry
-from numpy_dist.dispatch.patterns.arguments import broadcasts_to
+from numpy_dist.dispatch.patterns.arguments import astype, broadcasts_to
 from numpy_dist.dispatch.patterns.blocks import cuts_rows
 from numpy_dist.dispatch.patterns.index_arrays import Picked, own_positions, own_values, rows
 from numpy_dist.ir.meta_arrays import is_writeable
@@ -108,7 +108,7 @@ def scatter(picked: Picked, value: Any) -> None:
     wanted, order = own_positions(picked.positions, library=device is not None)
     if device is not None:
         if value.dtype != dtype:  # as a loop: the library's conversions are not NumPy's
-            value = np.astype(value, dtype) if engine.is_handle(value) else _cast(value, dtype)
+            value = astype(value, dtype) if engine.is_handle(value) else _cast(value, dtype)
         values = device.own(own_values(value, picked, order, library=True))
         return _store_on_device(picked, device.own(wanted, np.intp), values, device)
     values = own_values(value, picked, order)

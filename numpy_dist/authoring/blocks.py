@@ -29,9 +29,7 @@ if TYPE_CHECKING:
     from numpy_dist.distarray.array import DistArray
 
 
-def map_blocks(
-    function: Function, *arrays: Any, layout: Layout | None = None, **options: object
-) -> DistArray:
+def map_blocks(function: Function, *arrays: Any, layout: Layout | None = None, **options: object) -> DistArray:
     """Call a function on each rank's block of some arrays, and make a distributed array of what it returns.
 
     Collective: executes the program, redistributes arrays that are cut otherwise than the first sharded one, and agrees
@@ -95,7 +93,7 @@ def _parameters(function: Function) -> frozenset[str]:
         return frozenset()
 
 
-def common_layout(arrays: Sequence[Any], shape: tuple[int, ...]) -> Layout:
+def common_layout(arrays: Sequence[object], shape: tuple[int, ...]) -> Layout:
     """The layout of the first sharded array of this shape in which each element has one owner, else the default one."""
     for x in arrays:
         if engine.is_sharded(x) and x.shape == shape:
@@ -109,7 +107,7 @@ def common_layout(arrays: Sequence[Any], shape: tuple[int, ...]) -> Layout:
     return default if all(isinstance(dim, Cut) for dim in default.dims) else engine.default_layout(shape, split=split)
 
 
-def block_of(x: DistArray | np.ndarray, layout: Layout) -> np.ndarray:
+def block_of(x: engine.Handle | np.ndarray, layout: Layout) -> np.ndarray:
     """This rank's block of an array that broadcasts to the layout's shape (collective where it must be moved)."""
     shape = layout.shape
     if engine.is_sharded(x) and x.shape == shape:

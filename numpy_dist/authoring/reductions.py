@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from itertools import product
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from numpy_dist.authoring.agreement import disagree, everyones, on_blocks
 from numpy_dist.authoring.blocks import block_of, common_layout
 from numpy_dist.layout.layout import Copies, Layout
 from numpy_dist.layout.regions import box_empty
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 
 def reduction(
@@ -57,7 +60,7 @@ def reduction(
     """
 
     @functools.wraps(map, assigned=("__name__", "__doc__"), updated=())
-    def reduce(x: Any, axis: int | tuple[int, ...] | None = None) -> object:
+    def reduce(x: ArrayLike, axis: int | tuple[int, ...] | None = None) -> object:
         x = x if engine.is_handle(x) else np.asarray(x)
         if not x.ndim:
             x = np.reshape(x, (1,))

@@ -289,7 +289,7 @@ class AtHand(DistArray):
         array = self._real.copy("K")
         return array if dtype is None else array.astype(dtype, copy=False)
 
-    def __array_function__(self, func: Function, types: Iterable[type], args: tuple, kwargs: Keywords) -> Any:
+    def __array_function__(self, func: Function, types: Iterable[type], args: tuple, kwargs: Keywords) -> object:
         if not registry.loaded:
             registry.load()
         route = ROUTES.get(func)

@@ -85,12 +85,10 @@ class FlatIterator:
         """One-dimensional copy of the array."""
         return self.base.flatten()
 
-    def __array_function__(
-        self, function: Function, types: object, args: tuple, kwargs: Keywords
-    ) -> Any:
+    def __array_function__(self, function: Function, types: object, args: tuple, kwargs: Keywords) -> object:
         return function(*_copied(args), **_copied(kwargs))
 
-    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: object, **kwargs: Any) -> Any:
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: object, **kwargs: Any) -> object:
         if any(isinstance(x, FlatIterator) for x in kwargs.get("out", ())):
             raise TypeError("return arrays must be of ArrayType")
         return getattr(ufunc, method)(*_copied(inputs), **_copied(kwargs))
@@ -114,7 +112,7 @@ class FlatIterator:
         self._index += 1
         return found
 
-    def _line(self) -> Any:
+    def _line(self) -> engine.Handle:
         """A view of the next elements, as many as possible: of all, or of those along the last axis."""
         if self.base.ndim == 0 or self.base.flags.c_contiguous:
             return self._flattened()[self.index :]
@@ -156,7 +154,7 @@ class FlatIterator:
             raise
         return found.copy() if engine.is_handle(found) else found
 
-    def __setitem__(self, key: object, value: Any) -> None:
+    def __setitem__(self, key: object, value: object) -> None:
         base = self.base
         if not engine.may_write(base._array):
             raise ValueError("underlying array is read-only")

@@ -29,6 +29,8 @@ from numpy_dist.ir.meta_arrays import is_writeable
 from numpy_dist.ir.rules import memory_order, only_asking
 
 if TYPE_CHECKING:
+    from numpy import _CastingKind
+
     Out = engine.Handle | np.ndarray | None  # what a result is written into
     Fields = str | Sequence[str] | None  # by which records are ordered
 
@@ -585,7 +587,12 @@ class Methods(engine.Handle):
         sort = _in_place_method("sort", np.sort, 0)
 
     def astype(
-        self, dtype: DTypeLike | None, order: Any = "K", casting: Any = "unsafe", subok: bool = True, copy: bool = True
+        self,
+        dtype: DTypeLike | None,
+        order: Any = "K",
+        casting: _CastingKind = "unsafe",
+        subok: bool = True,
+        copy: bool = True,
     ) -> Self:
         """Copy of the array, cast to a dtype (``copy=False``: the array itself where nothing is to be done)."""
         if self._storage is None:

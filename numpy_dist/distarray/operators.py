@@ -460,7 +460,8 @@ class Operators(engine.Handle):
             return NotImplemented
         if value is _FOREIGN:
             mine: tuple[int, ...] = (-2, -1)[-self._array.ndim :]
-            return np.matmul(self, other, out=(self,), axes=[mine, (-2, -1), mine])  # type: ignore[call-overload]
+            product: Function = np.matmul  # whose annotations do not know axes of vectors
+            return product(self, other, out=(self,), axes=[mine, (-2, -1), mine])
         other = value
         if self._storage is None and not engine.is_sharded(value):
             array = self._array

@@ -8,7 +8,7 @@ from __future__ import annotations
 import html
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from numpy_dist.layout.layout import Cut, Layout
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
 
 MOST_BLOCKS = 400  # that are drawn; of more the first ones are
 _LONG, _SHORT = 220.0, 40.0  # sides of a picture, in pixels: an axis is not drawn shorter than that
@@ -108,7 +109,7 @@ def _svg(picture: LayoutPicture) -> str:
     return "".join([*parts, "</svg>"])
 
 
-def array_html(x: Any) -> str:
+def array_html(x: engine.Handle) -> str:
     """A card for notebooks: shape, dtype, bytes, the layout as a picture, and a corner of what this rank has."""
     layout = engine.layout_of(x)
     total = x.dtype.itemsize * int(np.prod(x.shape, dtype=object))
@@ -153,7 +154,7 @@ def _bytes(count: int) -> str:
     return f"{size:.4g} TiB"
 
 
-def show_layout(x: Any, ax: Axes | None = None) -> Axes:
+def show_layout(x: engine.Handle | Layout, ax: Axes | None = None) -> Axes:
     """Draw with matplotlib which rank has which block of an array.
 
     Not collective: nothing is executed, and one rank may draw alone.

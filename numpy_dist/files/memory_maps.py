@@ -102,7 +102,7 @@ def compare_maps(comm: Communicator, given: np.memmap) -> None:
     ValueError
         On every rank.
     """
-    path: Any = given.filename or "a file without a name"
+    path: str | os.PathLike[str] = given.filename or "a file without a name"
 
     def look() -> str:
         if _is_cut_off(given):
@@ -114,7 +114,7 @@ def compare_maps(comm: Communicator, given: np.memmap) -> None:
 
 def _is_cut_off(given: np.memmap) -> bool:
     """Whether the file has become shorter than what was mapped of it: to read the rest would end the process."""
-    base: Any = given
+    base: object = given
     while isinstance(base, np.ndarray):
         base = base.base
     if not isinstance(base, mmap.mmap):  # a copy, in memory

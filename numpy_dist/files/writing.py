@@ -50,7 +50,7 @@ def in_file_order(x: Any) -> tuple[Any, bool]:
 
 def write_on_root(
     path: Path,
-    arrays: list[Any],
+    arrays: Sequence[engine.Handle],
     write: Callable[[IO[Any], engine.Read], None],
     opened: Callable[[IO[bytes]], Any] | None = None,
 ) -> None:
@@ -161,7 +161,7 @@ def write_file(
     header: bytes,
     nbytes: int,
     by_all: Callable[[int], None],
-    arrays: list[Any],
+    arrays: Sequence[engine.Handle],
     on_rank_0: Callable[[IO[bytes], engine.Read], None],
 ) -> None:
     """Write a file (collective).

@@ -76,7 +76,7 @@ class Hdf5File:
         self._file.close()
 
 
-def write(path: str, arrays: Mapping[str, Any]) -> None:
+def write(path: str, arrays: Mapping[str, engine.Handle]) -> None:
     """Write distributed arrays as datasets (collective).
 
     Rank 0 makes the file with room for all by `h5py`, which tells where the elements of each array are to lie; then
@@ -122,7 +122,7 @@ def _opened(descriptor: int) -> IO[bytes]:
     return os.fdopen(os.dup(descriptor), "r+b")
 
 
-def _with_room(h5py: Any, made: Any, arrays: Mapping[str, Any]) -> dict[str, int]:
+def _with_room(h5py: Any, made: Any, arrays: Mapping[str, engine.Handle]) -> dict[str, int]:
     """Make the datasets of a file, with the values that every rank has, and room for the elements of the others.
 
     Returns

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import builtins
 import os
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
 from numpy_dist import engine
 from numpy_dist.files.reading import agreed
@@ -63,7 +62,7 @@ def open(path: str | os.PathLike[str]) -> StoredArray | StoredArrays:
 
 
 def _objects(where: str, contents: Contents) -> StoredArray | StoredArrays:
-    arrays: Mapping[str, Any] = {name: StoredArray(where, name, source) for name, source in contents.sources.items()}
+    arrays = {name: StoredArray(where, name, source) for name, source in contents.sources.items()}
     return arrays[""] if "" in arrays else StoredArrays(where, contents, arrays)
 
 

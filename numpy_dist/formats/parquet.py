@@ -114,7 +114,7 @@ def _dtype(field: Any, has_missing: bool) -> np.dtype:
     return made
 
 
-def write(path: str, arrays: Mapping[str, engine.Handle | np.ndarray]) -> None:
+def write(path: str, arrays: Mapping[str, engine.Handle]) -> None:
     """Write distributed arrays of one axis as columns (collective): rank 0 writes what it gets piece by piece."""
     if len({x.shape for x in arrays.values()}) > 1 or any(x.ndim != 1 for x in arrays.values()):
         shapes = ", ".join(f"{name} {x.shape}" for name, x in arrays.items())

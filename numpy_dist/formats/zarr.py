@@ -86,7 +86,7 @@ class ZarrFolder:
         """Nothing is open between two reads."""
 
 
-def write(path: str, arrays: Mapping[str, Any]) -> None:
+def write(path: str, arrays: Mapping[str, engine.Handle]) -> None:
     """Write distributed arrays as a Zarr array (of the name ``""``) or group, of version 3 (collective)."""
     comm = engine.runtime().comm
     zarr: Any = None

@@ -28,7 +28,7 @@ def register() -> None:
         def from_numpy(self, x: np.ndarray) -> engine.Handle:
             return engine.from_global(x)
 
-        def to_numpy(self, x: Any) -> np.ndarray:
+        def to_numpy(self, x: DistArray) -> np.ndarray:
             return x.gather()
 
         def einsum(self, pattern: str, *x: DistArray | np.ndarray) -> object:

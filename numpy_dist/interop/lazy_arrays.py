@@ -85,7 +85,7 @@ def to_dask(x: DistArray) -> Any:
     edges = [sorted({0, n, *(edge for box in owners for edge in box[axis])}) for axis, n in enumerate(x.shape)]
     name = f"numpy_dist-{os.urandom(8).hex()}"
     mine = np.array(share.block, order="C")
-    graph: dict[tuple[Any, ...], Any] = {}
+    graph: dict[tuple[object, ...], object] = {}
     spans = [list(pairwise(points)) for points in edges]
     for index, box in zip(product(*(range(len(span)) for span in spans)), product(*spans), strict=True):
         rank = owners[box]

@@ -28,6 +28,8 @@ from numpy_dist.errors import ThinningWarning
 from numpy_dist.settings import config
 
 if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
     from numpy_dist.distarray import DistArray
 
 
@@ -76,7 +78,7 @@ def plot(own: Own, axes: Axes, *args: object, **kwargs: object) -> list[object]:
     return lines
 
 
-def _seen(axes: Axes, pair: Sequence[Any]) -> np.ndarray:
+def _seen(axes: Axes, pair: Sequence[DistArray | np.ndarray]) -> np.ndarray:
     """The positions of the points that a line of one or more columns keeps."""
     length = len(pair[-1])
     columns = [a if a.ndim == 1 else a[:, n] for a in map(_array, pair) for n in range(a[:1].size)]
@@ -91,7 +93,7 @@ def _seen(axes: Axes, pair: Sequence[Any]) -> np.ndarray:
     return np.unique(np.concatenate([_extremes(column, *piece) for column in uneven for piece in pieces]))
 
 
-def imshow(own: Own, axes: Axes, X: Any, *args: object, **kwargs: object) -> Any:  # noqa: N803
+def imshow(own: Own, axes: Axes, X: Any, *args: object, **kwargs: object) -> object:  # noqa: N803
     """An image, as ``Axes.imshow`` draws it; a larger one than `LARGEST_IMAGE` by the means of its blocks.
 
     With the interpolations ``"nearest"`` and ``"none"`` one element stands for a block. Colours are those of the
@@ -119,7 +121,7 @@ def imshow(own: Own, axes: Axes, X: Any, *args: object, **kwargs: object) -> Any
     return own(axes, _gathered(drawn), *args, **kwargs)
 
 
-def _extent(image: DistArray, whole: DistArray, kwargs: Keywords) -> tuple[float, float, float, float]:
+def _extent(image: engine.Handle, whole: DistArray, kwargs: Keywords) -> tuple[float, float, float, float]:
     """Where the blocks lie that are whole, in the coordinates of the image."""
     import matplotlib
 
@@ -191,7 +193,7 @@ def boxplot(own: Own, axes: Axes, *args: Any, **kwargs: Any) -> Any:
 violinplot = boxplot
 
 
-def seaborn_plot(own: Own, *args: object, **kwargs: object) -> Any:
+def seaborn_plot(own: Own, *args: object, **kwargs: object) -> object:
     """What a function of seaborn's draws; of arrays of more than `LONGEST_LINE` elements, a part (collective).
 
     The part has elements at equal distances, which are the same of all arrays.
@@ -225,7 +227,7 @@ def seaborn_histplot(own: Own, *args: Any, **kwargs: Any) -> Any:
     return own(**given, **{axis: (edges[:-1] + edges[1:]) / 2}, weights=count, bins=edges.tolist())
 
 
-def seaborn_heatmap(own: Own, data: Any, *args: object, **kwargs: object) -> Any:
+def seaborn_heatmap(own: Own, data: DistArray | ArrayLike, *args: object, **kwargs: object) -> object:
     """What ``seaborn.heatmap`` draws; of more than `LARGEST_IMAGE` rows or columns the means of blocks (collective)."""
     if not engine.is_handle(data) or data.ndim != 2 or data.dtype.kind not in "biuf":
         return own(_gathered(data), *args, **kwargs)
@@ -328,7 +330,7 @@ def _of_rows(rows: Any, starts: np.ndarray) -> np.ndarray:
     return np.concatenate([starts + _gathered(low.argmin(axis=1)), starts + _gathered(high.argmax(axis=1))])
 
 
-def _fix_colours(image: DistArray, args: Sequence[object], kwargs: dict[str, object]) -> None:
+def _fix_colours(image: engine.Handle, args: Sequence[object], kwargs: dict[str, object]) -> None:
     """Give the ends of the colour scale, which means would narrow, by the whole image, where the user gives none."""
     if kwargs.get("colorizer") is not None or not image.size:
         return

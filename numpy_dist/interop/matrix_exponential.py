@@ -67,7 +67,7 @@ def _exponential(a: Any) -> Any:
     return engine.copy(made, dtype=kind)
 
 
-def _norm(a: Any) -> float:
+def _norm(a: DistArray) -> float:
     return float(np.abs(a).sum(axis=0).max())
 
 
@@ -76,7 +76,7 @@ def _coefficients(degree: int) -> list[float]:
     return [float(factorial(2 * degree - k) // (factorial(degree - k) * factorial(k))) for k in range(degree + 1)]
 
 
-def _more_halvings(a: Any, degree: int) -> int:
+def _more_halvings(a: DistArray, degree: int) -> int:
     """How often a matrix is to be halved further, such that the first term of the backward error is rounding."""
     norm = _norm(a)
     if not norm:

@@ -10,7 +10,7 @@ import inspect
 import operator
 from collections.abc import Iterable, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.fft
@@ -20,6 +20,7 @@ from numpy_dist.argument_types import Arguments, Function, Keywords
 from numpy_dist.authoring import axis_local
 from numpy_dist.dispatch.core import operands
 from numpy_dist.dispatch.core.plugins import permission_of
+from numpy_dist.dispatch.patterns.arguments import astype
 from numpy_dist.interop.trigonometric_lines import transformed
 from numpy_dist.settings import config
 
@@ -71,7 +72,7 @@ class FFTBackend:
                 x = axis_local(function, axis)(x, axis=axis, n=n, **options)
         else:
             x = _transformed(name, x, axes, lengths, given["norm"])
-        return x if x.dtype == example.dtype else np.astype(x, example.dtype)
+        return x if x.dtype == example.dtype else astype(x, example.dtype)
 
 
 @cache
@@ -124,7 +125,7 @@ def _axes_and_lengths(
 
 def _transformed(
     name: str, x: DistArray | np.ndarray, axes: Sequence[int], lengths: Sequence[int | None], norm: str | None
-) -> Any:
+) -> DistArray | np.ndarray:
     """One axis after the other, that of real values first or last (collective: see `numpy.fft`)."""
     last, others = _OF_FOURIER[name]
     of_hermitian = "hfft" in name

@@ -33,6 +33,8 @@ from numpy_dist.parallel.phases import phases_of
 from numpy_dist.parallel.substitution import substitute
 
 if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
     from numpy_dist.distarray import DistArray
 
 _TRANSPOSED = {"N": 0, "T": 1, "C": 2}
@@ -62,9 +64,9 @@ def register() -> None:
 # -- arguments -------------------------------------------------------------------------------------------------------
 
 
-def _matrix(function: Callable[..., object], a: Any, check_finite: bool) -> Any:
+def _matrix(function: Callable[..., object], x: ArrayLike, check_finite: bool) -> DistArray:
     """A matrix of numbers, or stacks of them, for `numpy.linalg`."""
-    a = as_handle(a)
+    a = as_handle(x)
     if a.ndim < 2:
         engine.numpy_error(function, (a,))
     if a.dtype.kind not in "biufc":
@@ -117,7 +119,7 @@ def _of_matrices(
     return single(*operands)
 
 
-def _kind(function: Function, *operands: Any) -> np.dtype:
+def _kind(function: Function, *operands: DistArray | np.ndarray) -> np.dtype:
     """The dtype of what SciPy computes of such matrices."""
     made = function(*(np.eye(1, dtype=x.dtype) for x in operands))
     kind: np.dtype = (made[0] if isinstance(made, tuple) else made).dtype
@@ -132,7 +134,7 @@ def _is_square(a: DistArray | np.ndarray) -> bool:
 
 
 def qr(
-    a: DistArray,
+    a: ArrayLike,
     overwrite_a: bool = False,
     lwork: object = NoValue,
     mode: str = "full",
@@ -186,7 +188,7 @@ def _tell_of_lwork(lwork: object, shape: Sequence[int]) -> None:
 
 
 def svd(
-    a: DistArray,
+    a: ArrayLike,
     full_matrices: bool = True,
     compute_uv: bool = True,
     overwrite_a: bool = False,
@@ -208,7 +210,7 @@ def svdvals(a: DistArray, overwrite_a: bool = False, check_finite: bool = True) 
 
 
 def eigh(
-    a: DistArray,
+    a: ArrayLike,
     b: object = None,
     *,
     lower: bool = True,
@@ -276,7 +278,7 @@ def _subset(values: Any, by_index: Any, by_value: Any) -> slice:
     return slice(*(int(np.searchsorted(found, limit, side="right")) for limit in by_value))
 
 
-def _generalized(a: DistArray, b: DistArray, lower: bool, vectors: bool, type: int) -> Any:
+def _generalized(a: DistArray, b: DistArray, lower: bool, vectors: bool, type: int) -> object:
     """Eigenvalues of ``a v = w b v`` (type 1), ``a b v = w v`` (2) or ``b a v = w v`` (3).
 
     With Cholesky's factor of `b` they are those of a Hermitian matrix, as in LAPACK's ``sygst``. Collective: the panels
@@ -316,7 +318,7 @@ def _generalized(a: DistArray, b: DistArray, lower: bool, vectors: bool, type: i
 # -- Cholesky --------------------------------------------------------------------------------------------------------
 
 
-def cholesky(a: DistArray, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+def cholesky(a: DistArray, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> object:
     a = as_handle(a)
     if a.ndim != 2 or not _is_square(a):
         engine.numpy_error(scipy.linalg.cholesky, (a,))
@@ -347,7 +349,9 @@ def cho_factor(
     return cholesky(a, lower, check_finite=check_finite), lower
 
 
-def cho_solve(c_and_lower: tuple[object, bool], b: Any, overwrite_b: bool = False, check_finite: bool = True) -> object:
+def cho_solve(
+    c_and_lower: tuple[object, bool], b: ArrayLike, overwrite_b: bool = False, check_finite: bool = True
+) -> object:
     (c, lower), b = c_and_lower, as_handle(b)
     c = as_handle(c)
     if c.ndim != 2 or not _is_square(c) or b.ndim < 1 or c.shape[1] != b.shape[0]:
@@ -369,7 +373,7 @@ def cho_solve(c_and_lower: tuple[object, bool], b: Any, overwrite_b: bool = Fals
 
 def _solved(
     kind: np.dtype, a: DistArray, b: DistArray, solve: Callable[[Columns, np.ndarray], None], conjugate: bool = False
-) -> Any:
+) -> DistArray:
     """What `solve` makes of right-hand sides (collective); of conjugated ones, conjugated, for transposed systems."""
     work = np.result_type(kind, np.double)
     right, layout = dealt_columns.right_hand_sides(b, work)
@@ -384,7 +388,7 @@ def _solved(
 # -- LU --------------------------------------------------------------------------------------------------------------
 
 
-def lu_factor(a: DistArray, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+def lu_factor(a: DistArray, overwrite_a: bool = False, check_finite: bool = True) -> object:
     a = as_handle(a)
     if a.ndim < 2:
         decline("an array that is no matrix")
@@ -406,7 +410,11 @@ def lu_factor(a: DistArray, overwrite_a: bool = False, check_finite: bool = True
 
 
 def lu_solve(
-    lu_and_piv: tuple[object, object], b: Any, trans: int = 0, overwrite_b: bool = False, check_finite: bool = True
+    lu_and_piv: tuple[object, object],
+    b: ArrayLike,
+    trans: int = 0,
+    overwrite_b: bool = False,
+    check_finite: bool = True,
 ) -> object:
     (lu, piv), b = lu_and_piv, as_handle(b)
     lu = as_handle(lu)
@@ -442,8 +450,8 @@ def lu_solve(
 
 
 def solve_triangular(
-    a: Any,
-    b: Any,
+    a: ArrayLike,
+    b: ArrayLike,
     trans: int | str = 0,
     lower: bool = False,
     unit_diagonal: bool = False,

@@ -59,7 +59,7 @@ def _register(function: Callable[..., np.ndarray]) -> None:
 
 
 def _convolved(
-    convolve: Callable[..., np.ndarray], x: DistArray | np.ndarray, kernel: np.ndarray, mode: str, options: Keywords
+    convolve: Callable[..., np.ndarray], x: engine.Handle | np.ndarray, kernel: np.ndarray, mode: str, options: Keywords
 ) -> DistArray:
     before = [(k - 1) // 2 for k in kernel.shape]  # what stands before the centre of the full result
     after = [k // 2 for k in kernel.shape]
@@ -80,7 +80,7 @@ def _convolved(
 
 
 def _both_distributed(
-    function: Callable[..., np.ndarray], x: DistArray, y: DistArray, mode: str, method: object
+    function: Callable[..., np.ndarray], x: object, y: object, mode: str, method: object
 ) -> DistArray:
     """A convolution, or the correlation, of two arrays that ranks share (collective: three transforms)."""
     x, y = as_handle(x), as_handle(y)

@@ -45,7 +45,7 @@ def _register(function: Function, solve: Callable[..., tuple[DistArray, int]]) -
             decline("the right-hand side must be a distributed vector")
         kind = np.result_type(b.dtype, getattr(given["A"], "dtype", None) or b.dtype, np.float32)
         tolerance = max(float(given["atol"] or 0.0), float(given["rtol"]) * float(np.linalg.norm(b)))
-        x = np.zeros_like(b, dtype=kind) if given["x0"] is None else np.array(given["x0"], dtype=kind, like=b)
+        x = np.zeros_like(b, dtype=kind) if given["x0"] is None else np.array(given["x0"], dtype=kind, like=given["b"])
         most = 10 * b.shape[0] if given["maxiter"] is None else int(given["maxiter"])
         if float(np.linalg.norm(b)) == 0:
             return b.astype(kind), 0

@@ -15,6 +15,7 @@ import numpy as np
 
 from numpy_dist import engine
 from numpy_dist.dispatch.functions.fourier import roots_of_unity
+from numpy_dist.dispatch.patterns.arguments import astype
 from numpy_dist.layout.regions import Box
 
 if TYPE_CHECKING:
@@ -50,11 +51,11 @@ def transformed(
         scale = 1 / np.longdouble(period)
     factor = np.zeros(0, kind).real.dtype.type(scale)
     if kind.kind != "c":
-        return _of_real(np.astype(line, kind), type, cosine, orthogonal, factor)
+        return _of_real(astype(line, kind), type, cosine, orthogonal, factor)
     made = np.zeros_like(line, kind)
     real = factor.dtype
     for part, into in ((np.real(line), np.real(made)), (np.imag(line), np.imag(made))):
-        into[...] = _of_real(np.astype(part, real), type, cosine, orthogonal, factor)
+        into[...] = _of_real(astype(part, real), type, cosine, orthogonal, factor)
     return made
 
 
@@ -82,7 +83,7 @@ def _of_real(x: Any, type: int, cosine: bool, orthogonal: bool, factor: np.float
     return made
 
 
-def _alternating(x: Any) -> Any:
+def _alternating(x: Any) -> DistArray:
     """Values of which every other one has the other sign."""
     x = engine.copy(x)
     np.negative(x[1::2], out=x[1::2])
@@ -93,7 +94,7 @@ def _first(x: DistArray) -> Any:
     return np.real(np.fft.rfft(np.concatenate([x, x[-2:0:-1]])))
 
 
-def _first_of_sines(x: Any) -> Any:
+def _first_of_sines(x: DistArray) -> Any:
     zero = np.zeros(1, x.dtype)
     found = np.fft.rfft(np.concatenate([zero, x, zero, np.negative(x[::-1])]))
     return np.negative(np.imag(found)[1:-1])
@@ -132,7 +133,7 @@ def _fourth(x: DistArray) -> Any:
     return 2 * made
 
 
-def _roots(count: int, step: int, first: int, n: int, kind: np.dtype) -> Any:
+def _roots(count: int, step: int, first: int, n: int, kind: np.dtype) -> DistArray:
     """Roots of unity for `first`, ``first + step``, ... of `n` parts."""
 
     def read(box: Box) -> np.ndarray:

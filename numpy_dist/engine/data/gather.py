@@ -25,6 +25,7 @@ from numpy_dist.layout.views import storage_region
 
 if TYPE_CHECKING:
     from numpy_dist.backends.memory import Array, Memory
+    from numpy_dist.engine.memory.handle import ShardedHandle
 
 T = TypeVar("T")
 
@@ -58,7 +59,7 @@ def gather(x: object, root: int | None = None, large: Callable[[int, int | None]
 
 
 def _gather(
-    rt: Runtime, x: Any, root: int | None, large: Callable[[int, int | None], None] | None = None
+    rt: Runtime, x: ShardedHandle, root: int | None, large: Callable[[int, int | None], None] | None = None
 ) -> np.ndarray | None:
     array = x._array
     rt.program.force(x._storage)
@@ -158,7 +159,7 @@ def have_recorder(rt: Runtime, recorder: object) -> Any:
     return before
 
 
-def note_reads(arrays: Iterable[Any]) -> None:
+def note_reads(arrays: Iterable[object]) -> None:
     """Note which views all ranks are about to read, other than by statements: they are compared where ranks meet."""
     checks = runtime().comm.checks
     if checks is not None:
@@ -180,7 +181,7 @@ def agreed(value: T) -> T:
     return comm.bcast(value) if comm in UNLIKE else value
 
 
-def _item(x: Any) -> object:
+def _item(x: object) -> object:
     if not is_sharded(x):
         return plain(x).reshape(())[()]
     rt = runtime()
@@ -196,7 +197,7 @@ def _item(x: Any) -> object:
         return values.reshape(())[()]
 
 
-def local(x: Any) -> Array:
+def local(x: object) -> Array:
     """This rank's part of `x` as a view of the rank's own memory, which stays where it is from now on.
 
     An ndarray, or what the backend's memory consists of: on a device an array of the device.
@@ -300,7 +301,7 @@ def writing(x: Any, library: bool = False) -> Iterator[Array]:
 
 
 @contextmanager
-def rewriting(x: Any, library: bool = False) -> Iterator[Array]:
+def rewriting(x: ShardedHandle, library: bool = False) -> Iterator[Array]:
     """This rank's part of `x` on the host (or, for a `library`, where it is), some elements of which are to be written.
 
     Collective in effect: first the whole pending program is executed, whose statements may read the old values.

@@ -114,7 +114,7 @@ class Walk:
 _NONE, _ELLIPSIS, _LAST = -1 << 60, 1 << 60, 1 << 59
 
 
-def _numbers(item: Any) -> Any:
+def _numbers(item: Any) -> object:
     """An item of a basic index as integers, of which the hash is the same in all processes, and another for another."""
     if type(item) is slice:
         return tuple(map(_numbers, (item.start, item.stop, item.step)))
@@ -126,7 +126,7 @@ def _numbers(item: Any) -> Any:
 
 def known_copy(storage: Storage) -> np.ndarray | None:
     """The copy on which the walk over a storage works, if there is one of its present values."""
-    walk: Any = storage.walk
+    walk: Walk | None = storage.walk
     return walk.copy if walk is not None and walk.version == storage.version else None
 
 

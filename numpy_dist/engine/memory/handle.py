@@ -13,6 +13,9 @@ from numpy_dist.ir.statements import Ref
 from numpy_dist.ir.views import View, index_of, slice_of
 
 if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+    from typing_extensions import TypeIs
+
     from numpy_dist.argument_types import Function
 
 H = TypeVar("H", bound="Handle")
@@ -72,9 +75,22 @@ class Handle:
         def size(self) -> int: ...
         @property
         def nbytes(self) -> int: ...
+        @property
+        def strides(self) -> tuple[int, ...]: ...
 
+        @property
+        def real(self) -> Self: ...
+        @property
+        def imag(self) -> Self: ...
+
+        astype: Function
+        copy: Function
+        gather: Function
+        item: Function
         transpose: Function
 
+        def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> np.ndarray: ...
+        def __len__(self) -> int: ...
         def __getitem__(self, key: Any) -> Any: ...
 
     def _view(self, operation: structure.Operation, *args: object, **kwargs: object) -> Self:
@@ -106,6 +122,15 @@ class Handle:
         is_whole = self._storage is None and self._array.base is None
         view._owner = self if is_whole else getattr(self, "_owner", self)
         return view
+
+
+if TYPE_CHECKING:
+
+    class ShardedHandle(Handle):
+        """A handle of a sharded array, as type checkers see what `is_sharded` says yes to: it has a storage."""
+
+        _storage: Storage
+        _token: Token
 
 
 _handle_class: type[Handle] = Handle
@@ -234,11 +259,11 @@ def metadata(x: object) -> Any:
     return x._array if isinstance(x, Handle) else x
 
 
-def is_handle(x: object) -> bool:
+def is_handle(x: object) -> TypeIs[Handle]:
     """Whether `x` is an array of ours."""
     return isinstance(x, Handle)
 
 
-def is_sharded(x: object) -> bool:
+def is_sharded(x: object) -> TypeIs[ShardedHandle]:
     """Whether `x` is an array of ours that is cut into shards (its `_array` is a meta array)."""
     return isinstance(x, Handle) and x._storage is not None

@@ -140,7 +140,7 @@ def elementwise(
     return _record(runtime(), op, inputs, outs, where, options, order, result_dtype, usual)
 
 
-def _replayed(op: Op, inputs: tuple, out: Any, result_dtype: np.dtype | None) -> object:
+def _replayed(op: Op, inputs: tuple, out: object, result_dtype: np.dtype | None) -> object:
     """The result of a statement that is planned already; None if there is no plan, and nothing was recorded."""
     if out is None:
         return replay(op, inputs, None, result_dtype, 3)
@@ -366,7 +366,7 @@ def without_imaginary_part(x: Any, kind: np.dtype) -> Any:
     return x._view(structure.attribute, "real") if isinstance(x, Handle) else x.real
 
 
-def _of_kind(x: object, kind: np.dtype) -> Any:
+def _of_kind(x: object, kind: np.dtype) -> object:
     """A Python number of another kind than its loop's as a NumPy scalar of that, cast as an array of one number is."""
     if type(x) is complex and kind.kind in "iuf":
         warn_of_real_part()
