@@ -7,7 +7,6 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from itertools import product
-from typing import Any
 
 import numpy as np
 
@@ -210,7 +209,7 @@ def _counted(rt: engine.Runtime) -> RankCounts:
     return RankCounts(**vars(rt.counters), **vars(rt.comm.counters))
 
 
-def _without_values(x: Any) -> object:
+def _without_values(x: object) -> object:
     """A distributed array like an array, without its values; anything else as it is."""
     if engine.is_handle(x):
         x = _Like(x._array) if engine.is_sharded(x) else engine.plain(x)

@@ -77,7 +77,7 @@ class ImportWatch:
         return spec
 
 
-def put_before(owner: Any, name: str, call: Callable[..., Any]) -> None:
+def put_before(owner: object, name: str, call: Callable[..., object]) -> None:
     """Let another function stand before one of a library's, where that one is there; a second time does nothing.
 
     Parameters

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from numpy_dist import engine
 
@@ -26,7 +26,7 @@ def wait(*arrays: T) -> T | tuple[T, ...] | None:
     The array, a tuple of several, or None.
     """
     if arrays:
-        handles: list[Any] = [x for x in arrays if engine.is_handle(x)]
+        handles: list[engine.Handle] = [x for x in arrays if engine.is_handle(x)]
         engine.force(*handles)
     else:
         engine.flush()

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import cupy
 
@@ -16,7 +15,7 @@ from numpy_dist.backends.cupy.links import nccl_version
 def survey() -> dict[str, object]:
     """Versions, devices, and which of these cannot reach each other; `problem` says why there are none."""
     runtime = cupy.cuda.runtime
-    facts: dict[str, Any] = {
+    facts: dict[str, object] = {
         "problem": None,
         "cupy": cupy.__version__,
         "runtime": runtime.runtimeGetVersion(),

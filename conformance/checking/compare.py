@@ -42,7 +42,7 @@ class Collected:
 
 
 def differences(
-    ours: Any,
+    ours: object,
     theirs: object,
     tolerance: Tolerance | None,
     values: bool = True,

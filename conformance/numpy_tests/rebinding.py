@@ -16,6 +16,8 @@ from numpy_dist.conformance.adapter import Adapter
 if TYPE_CHECKING:
     import pytest
 
+    from numpy_dist.distarray.array import DistArray
+
 __all__ = ["Rebinding"]
 
 # With the parameter `like=`, by which an array under test says what its copy is.
@@ -118,7 +120,7 @@ class Rebinding:
         """Of generators, which ask no array, and swap elements of unknown ones one by one."""
 
         @functools.wraps(function)
-        def shuffle(x: Any) -> None:
+        def shuffle(x: DistArray | np.ndarray) -> None:
             if self._adapter.is_array(x):
                 values = self._adapter.gather(x)
                 function(values)

@@ -122,7 +122,7 @@ def _arrays(folder: Path, content: Manifest) -> list[object]:
     """
     comm = engine.runtime().comm
     plain = _plain(folder, content)
-    found: list[Any] = []
+    found: list[object] = []
     for entry in content["arrays"]:
         path = folder / DATA / entry["file"]
         if entry["member"] is not None:
@@ -179,7 +179,7 @@ class _Checking(Reader):
         self,
         path: Path,
         array: ArrayInFile,
-        pieces: Sequence[tuple[Any, int]],
+        pieces: Sequence[tuple[Box, int]],
         checksum: Callable[[memoryview], int],
     ) -> None:
         super().__init__(path, array)
@@ -190,7 +190,7 @@ class _Checking(Reader):
         super().fill(box, block)
         for number, (piece, checksum) in enumerate(self._pieces):
             if all(lo <= a and b <= hi for (lo, hi), (a, b) in zip(box, piece, strict=True)):
-                within: Any = *(slice(a - lo, b - lo) for (lo, _), (a, b) in zip(box, piece, strict=True)), ...
+                within: tuple = *(slice(a - lo, b - lo) for (lo, _), (a, b) in zip(box, piece, strict=True)), ...
                 self._compare(block[within], piece, checksum)
                 self._seen.append(number)
 

@@ -38,7 +38,7 @@ class _Session:
         self.folder: Path | None = None
         self.sequence = 0  # of the last checkpoint in this folder; rank 0's
         self.known: dict[engine.Stamp, dict[str, Any]] = {}
-        self.next: dict[engine.Stamp, dict[str, Any]] = {}
+        self.next: dict[engine.Stamp, dict[str, object]] = {}
 
     def wait(self, comm: Communicator) -> None:
         """Wait for the checkpoint that is being written (collective)."""
@@ -185,9 +185,9 @@ def save(
     stamps = [engine.stamp(x) if _is_sharded(x) else None for x in arrays]
     unchanged = _unchanged(comm, session, stamps, where)  # and whether all see the folder
     session.next = {}
-    entries: list[dict[str, Any]] = []
+    entries: list[dict[str, object]] = []
     parts: list[RankPart] = []
-    owners: list[Any] = []  # of the memory in which the blocks of the parts lie
+    owners: list[object] = []  # of the memory in which the blocks of the parts lie
     plain: list[np.ndarray] = []
     for number, (x, stamp) in enumerate(zip(arrays, stamps, strict=True)):
         if not _is_sharded(x):
@@ -260,7 +260,7 @@ def _begun(
     Exception
         What one rank cannot save.
     """
-    tree: Any = None
+    tree: object = None
     arrays: list[Any] = []
     failure: Exception | None = None
     try:

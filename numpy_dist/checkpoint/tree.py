@@ -164,7 +164,7 @@ class _Decoder:
             return made
         raise ValueError(f"a checkpoint has a value of the kind {name!r}, which this version does not know")
 
-    def _random(self, kind: Any, state: object) -> Any:
+    def _random(self, kind: Any, state: object) -> object:
         """A generator of a state, or of the source of bits of this number, which another one draws from, too."""
         if not isinstance(state, int):
             made = _random_again(kind, state)
@@ -227,7 +227,7 @@ def _random_state(generator: Any) -> dict[str, object]:
     return state
 
 
-def _random_again(kind: Any, state: Any) -> Any:
+def _random_again(kind: type, state: Any) -> object:
     if issubclass(kind, np.random.RandomState):
         made = kind(0)
         made.set_state(state)

@@ -180,7 +180,7 @@ def alone() -> Iterator[None]:
         yield
 
 
-def _replacements() -> Iterator[tuple[Any, tuple[str, ...], Callable[..., Any]]]:
+def _replacements() -> Iterator[tuple[object, tuple[str, ...], Callable[..., object]]]:
     """What stands for what while the prompt is open: objects, names of theirs, and the value of these."""
     comm = detect.started()
     if comm is None:

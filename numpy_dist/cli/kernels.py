@@ -8,7 +8,7 @@ import signal
 import sys
 import threading
 import time
-from typing import Any
+from collections.abc import Callable
 
 from numpy_dist.cli import launcher
 from numpy_dist.errors import LauncherError
@@ -18,7 +18,7 @@ _ASKED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)  # by which Jupyter ends
 _PARENT_VARIABLE = "JPY_PARENT_PID"  # by which a kernel knows Jupyter; the parent of a rank is another process
 
 
-def add_to(parser: argparse.ArgumentParser, add_ranks: Any) -> None:
+def add_to(parser: argparse.ArgumentParser, add_ranks: Callable[[argparse.ArgumentParser], object]) -> None:
     """Add the actions; `add_ranks` adds the option ``-n``."""
     actions = parser.add_subparsers(dest="action", required=True, metavar="{install,list,remove}")
     install = actions.add_parser("install", help="make a kernel whose cells run on N ranks")

@@ -412,7 +412,7 @@ class RankLink:
             if isinstance(message, Leave):
                 return
 
-    def _take(self, message: Any) -> None:
+    def _take(self, message: Answer) -> None:
         if isinstance(message, Answer):
             self._answers.put(message)
         elif isinstance(message, FinishNotice):

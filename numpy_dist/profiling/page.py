@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from html import escape
 from typing import Any
 
@@ -158,7 +158,7 @@ def _script(found: Profiled) -> Iterator[str]:
                 waits = "" if wait is None else f"; of this {time_word(wait.end - wait.begin)} for rank {wait.late}"
                 text = _described(spans[number], found) + waits
             row.append([begin, end - begin, depth, kind, names.setdefault(text, len(names))])
-    data: dict[str, Any] = {
+    data: dict[str, object] = {
         "length": found.length,
         "kinds": [*KINDS, *_THREAD_KINDS],
         "colours": [_COLOURS[kind] for kind in (*KINDS, *_THREAD_KINDS)],
@@ -323,7 +323,9 @@ def _sent(found: Profiled) -> dict[tuple[int, int], int]:
     return sent_bytes(found)
 
 
-def _matrix(found: Profiled, title: str, matrix: dict[tuple[int, int], int], word: Any, note: str) -> Iterator[str]:
+def _matrix(
+    found: Profiled, title: str, matrix: dict[tuple[int, int], int], word: Callable[[int], str], note: str
+) -> Iterator[str]:
     if found.size == 1 or not matrix:
         return
     groups = neighbours(found.size)

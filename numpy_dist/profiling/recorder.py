@@ -43,6 +43,7 @@ from numpy_dist.profiling.log import (
 if TYPE_CHECKING:
     from numpy_dist.comm.base import Message
     from numpy_dist.engine.events.sites import CallSite
+    from numpy_dist.engine.memory.storage import Storage
     from numpy_dist.engine.runtime import Runtime
     from numpy_dist.engine.scheduling.execution import Execution
     from numpy_dist.engine.scheduling.schedule import Schedule
@@ -335,7 +336,7 @@ class Recorder:
             self._add(MemoryUse(now, *use))
 
 
-def _bytes_of(group: GroupPlan, statements: list[Statement], storages: Sequence[Any], rank: int) -> tuple[int, int]:
+def _bytes_of(group: GroupPlan, statements: list[Statement], storages: Sequence[Storage], rank: int) -> tuple[int, int]:
     """Bytes that a loop reads and writes."""
     slots = {id(storages[slot]): slot for slot in group.slots}
     stored = {slot: storages[slot].wanted for slot in group.slots}

@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from numpy_dist.comm.portable import agree, on_root
 from numpy_dist.engine.data.gather import have_recorder
@@ -140,7 +140,7 @@ class Recording:
         self._pid = os.getpid()
         self._ended = threading.Event()
         self._problem: OSError | None = None
-        self._before: tuple[Any, Any] = (None, None)
+        self._before: tuple[object, object] = (None, None)
         counters = runtime.comm.counters
         self._counts = counters.messages, counters.bytes, counters.collectives
         if runtime.rank:

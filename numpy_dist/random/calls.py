@@ -129,7 +129,7 @@ def delegating(kind: type, name: str) -> Function:
     original = getattr(kind, name)
     signature = inspect.signature(original)
 
-    def method(self: Any, *args: object, **kwargs: object) -> object:
+    def method(self: Front, *args: object, **kwargs: object) -> object:
         try:
             given = signature.bind(self, *args, **kwargs).arguments
         except TypeError:

@@ -66,7 +66,7 @@ class Generator(np.random.Generator):
         draw: Callable[[np.dtype], Draw],
         size: object,
         dtype: DTypeLike | None,
-        out: Any,
+        out: object,
         *more: object,
     ) -> object:
         """The methods that have `dtype` and `out`."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from math import log
 from typing import Any
@@ -203,7 +203,7 @@ def _is_speed(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < float("inf")
 
 
-def _curve(value: Any) -> tuple[tuple[float, float], ...]:
+def _curve(value: Iterable[Sequence[float]]) -> tuple[tuple[float, float], ...]:
     found = tuple((nbytes, speed) for nbytes, speed in value)
     if not all(_is_speed(number) for pair in found for number in pair) or list(found) != sorted(dict(found).items()):
         raise ValueError
@@ -219,13 +219,13 @@ def _between(curve: Sequence[tuple[float, float]], place: float) -> float:
     return slow * (fast / slow) ** (log(place / low) / log(high / low))
 
 
-def _rates(value: Any) -> dict[str, float]:
+def _rates(value: Mapping[str, float]) -> dict[str, float]:
     if not all(isinstance(name, str) and _is_speed(rate) for name, rate in value.items()):
         raise ValueError
     return dict(value)
 
 
-def _busy(value: Any) -> dict[str, Any]:
+def _busy(value: Mapping[str, object]) -> dict[str, object]:
     if {"busy", "name", *_WHOLE} & value.keys():
         raise ValueError
     speeds_of(dict(value), "busy")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import weakref
 from types import FrameType
-from typing import Any
 
 import numpy as np
 
@@ -60,7 +59,7 @@ class AttributedPool(Pool):
         self.held -= block.size
         self._labels.pop(block.address, None)
 
-    def relabel(self, block: Any, storage: Storage, line: UserLine) -> None:
+    def relabel(self, block: Block, storage: Storage, line: UserLine) -> None:
         """Take note that an array has got the memory of another one."""
         if block is not None and (found := self._labels.get(block.address)) is not None:
             self._labels[block.address] = found[0], (line, described(storage))
