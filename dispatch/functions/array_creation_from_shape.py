@@ -27,7 +27,6 @@ from numpy_dist.layout.layout import Layout
 if TYPE_CHECKING:
     from numpy import _OrderCF, _OrderKACF
     from numpy._typing import _SupportsArrayFunc
-    from numpy.typing import ArrayLike
 
     from numpy_dist.distarray.array import DistArray
     from numpy_dist.layout.mesh import Mesh
@@ -146,7 +145,7 @@ def ones(
 @implements(np.full, varies=OURS, replicated=True)
 def full(
     shape: SupportsIndex | Sequence[SupportsIndex],
-    fill_value: ArrayLike,
+    fill_value: Any,
     dtype: DTypeLike | None = None,
     order: _OrderCF = "C",
     *,
@@ -272,7 +271,7 @@ def ones_like(
 @implements(np.full_like, varies=OURS, replicated=True)
 def full_like(
     a: object,
-    fill_value: ArrayLike,
+    fill_value: Any,
     dtype: DTypeLike | None = None,
     order: _OrderKACF = "K",
     subok: bool = True,
