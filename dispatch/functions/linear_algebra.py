@@ -423,7 +423,7 @@ def _with_panels(
     return min(ways, key=lambda way: ways[way]), None
 
 
-def _halved_on_mesh(x: Any) -> Layout | None:
+def _halved_on_mesh(x: DistArray) -> Layout | None:
     """The layout of the product with the transpose where that is made by halves of panels, or None.
 
     It is where a mesh cuts both axes, unless the matrix is so long along the summed axis that fewer elements move if it

@@ -12,7 +12,7 @@ import threading
 import weakref
 from dis import opmap
 from types import FrameType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from numpy_dist.engine import Handle
 
@@ -25,7 +25,7 @@ class _Half(NamedTuple):
     array: weakref.ref[Handle]
     place: tuple[int, int]
     row: int
-    old: Any
+    old: object
 
 
 class _Local(threading.local):
@@ -44,10 +44,7 @@ def exchanged(x: Handle, row: int, value: object, frame: FrameType) -> object:
         return value
     place = hash(code), instruction
     half, _local.half = _local.half, None
-    if (
-        half is not None and half.array() is x and half.place == place and row <= half.row
-    ):  # it goes from the last row on
+    if half is not None and half.array() is x and half.place == place and row <= half.row:  # from the last row on
         return half.old
-    old: Any = x[row]  # type: ignore[index]
-    _local.half = _Half(weakref.ref(x), place, row, old.copy())
+    _local.half = _Half(weakref.ref(x), place, row, x[row].copy())  # type: ignore[index]
     return value

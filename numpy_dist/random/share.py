@@ -244,7 +244,7 @@ def _make_variable(draw: Draw, stream: Stream, front: Front, cuts: Cuts) -> None
     raw = split.raw_cuts(draw, points)
     lengths = [points[piece + 1] - points[piece] for piece in cuts.own]
     places = [part[len(part) - length :] for part, length in zip(cuts.parts, lengths, strict=True)]
-    parsed: list[Any] = [None] * len(places)
+    parsed: dict[int, split.Parsed] = {}
 
     def parse(turn: int) -> None:
         piece = cuts.own[turn]
@@ -255,7 +255,7 @@ def _make_variable(draw: Draw, stream: Stream, front: Front, cuts: Cuts) -> None
         split.collect(draw, stream, parsed[turn], piece, anchors, points[piece], places[turn])
 
     _run([partial(parse, turn) for turn in range(len(places))])
-    summaries = [one.summary for one in parsed]
+    summaries = [parsed[turn].summary for turn in range(len(places))]
     everywhere = _agree(state, summaries) if engine.runtime().size > 1 else [summaries]
     anchors = split.resolve([theirs[turn] for turn in range(len(cuts.own)) for theirs in everywhere])
     _run([partial(collect, turn) for turn in range(len(places))])
