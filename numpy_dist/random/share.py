@@ -98,7 +98,9 @@ class Cuts:
             for point in cut.points[:-1]  # type: ignore[union-attr]
         ]
         points.append(prod(shape))
-        return cls(points, range(engine.runtime().rank, outer * size, size), list(block.reshape(outer, -1)))
+        rows = block.reshape(outer, -1)
+        own = range(engine.runtime().rank, outer * size, size)
+        return cls(points, own, [rows[number] for number in range(outer)])
 
     @classmethod
     def between_threads(cls, samples: np.ndarray, threads: int) -> Cuts:
