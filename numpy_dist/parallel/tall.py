@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from numpy_dist.comm.base import Communicator
 
 
-_BLOCK = 1 << 13  # elements that a cache holds; BLAS shares more of them out to threads, which wait for each other
+_BLOCK = 1 << 13  # elements that a cache holds
+_UNSHARED = 1 << 13  # elements that BLAS leaves to the thread that calls it; of more, its threads have parts
 _PIECE = 1 << 17  # elements of the blocks that one call reduces
 _ZERO = 16 * float(np.finfo(float).eps)
 
@@ -122,7 +123,7 @@ def _of_pieces(reduce: Callable[[slice], None], count: int, size: int, threads: 
             for some in mine:
                 reduce(some)
 
-    threads = min(threads, len(pieces))
+    threads = min(threads, len(pieces)) if size <= _UNSHARED else 1
     with Postponed():  # the threads have the memory until all have ended
         run_together([partial(compute, pieces[k::threads]) for k in range(threads)])
 
