@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from numpy_dist.backends.axes import SHORT
 from numpy_dist.backends.base import ReduceStep, arrays_of
 from numpy_dist.backends.compiled import inner_loops
 from numpy_dist.backends.compiled.casts import SIZE
@@ -132,6 +133,8 @@ class ArgumentBlock:
         units, total = self.units, self.total
         self.grain = units if total <= ALONE else max(1, GRAIN * units // total)
         self.fine = -(-units // 2) if LITTLE < total <= ALONE else 0
+        if self.across and (lines := units // self.tiles) <= SHORT:  # a thread takes what lies together
+            self.grain, self.fine = (-(-grain // lines) * lines for grain in (self.grain, self.fine))
 
     def divide(self, width: int) -> None:
         """Have units of so many elements of a row, for good; not where something is reduced."""

@@ -26,11 +26,12 @@ def repair(interpreter: Interpreter, loop: Loop, block: ArgumentBlock, first: in
         The loop, axes in memory order, for whose form `block` was made.
     """
     if block.tree is None:
-        runs = [(unit, unit + 1) for unit in range(first, end)] if block.across else [(first, end)]
-        for first, end in runs:
-            begin, stop = block.bounds(first)[0], block.bounds(end - 1)[1]
-            for box in boxes(loop.shape, begin, stop):
-                interpreter.run(_part(loop, box, {}))
+        if block.across:
+            found = _boxes_across(loop.shape, block, first, end)
+        else:
+            found = boxes(loop.shape, block.bounds(first)[0], block.bounds(end - 1)[1])
+        for box in found:
+            interpreter.run(_part(loop, box, {}))
         return
     for unit in range(first, end):
         if isinstance(block.tree, Leading):
@@ -56,6 +57,27 @@ def boxes(shape: tuple[int, ...], begin: int, end: int) -> Iterator[Box]:
             for box in boxes(shape[1:], start, stop):
                 yield (slice(row, row + 1), *box)
             begin += stop - start
+
+
+def _boxes_across(shape: tuple[int, ...], block: ArgumentBlock, first: int, end: int) -> Iterator[Box]:
+    """Boxes of the units from `first` to `end` where those of all rows at the same place follow each other."""
+    lines = block.units // block.tiles
+    axis = next(k for k in range(len(shape)) if math.prod(shape[:k]) == lines and math.prod(shape[k:]) == block.inner)
+
+    def part(rows: tuple[int, int], begin: int, stop: int) -> Iterator[Box]:
+        for head in boxes(shape[:axis], *rows) if axis else [()]:
+            for tail in boxes(shape[axis:], begin * block.width, min(stop * block.width, block.inner)):
+                yield (*head, *tail)
+
+    (tile, row), (last, stop) = divmod(first, lines), divmod(end, lines)
+    if row and tile < last:
+        yield from part((row, lines), tile, tile + 1)
+        tile, row = tile + 1, 0
+    if tile < last:
+        yield from part((0, lines), tile, last)
+        tile = last
+    if row < stop:
+        yield from part((row, stop), tile, tile + 1)
 
 
 def _part(loop: Loop, box: Box, copies: dict[int, np.ndarray]) -> Loop:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import prod
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -11,6 +13,7 @@ from numpy_dist.backends.axes import with_long_rows
 from numpy_dist.backends.base import Loop, Step, Temp
 from numpy_dist.backends.compiled import backend as backends
 from numpy_dist.backends.compiled.backend import Compiled
+from numpy_dist.backends.compiled.repair import _boxes_across
 from numpy_dist.ir.ops import COPY, SELECT, op_of
 
 from .loops import ALL_EVENTS, KINDS, arrangements, check, common, values
@@ -374,6 +377,25 @@ def test_short_rows(backend: Compiled, shape: tuple[int, ...], special: bool) ->
 
     events = check(backend, build, watched=ALL_EVENTS)
     assert events == ({(0, "divide by zero"), (1, "invalid value")} if special else set())
+
+
+@pytest.mark.parametrize("shape", [(3, 40), (2, 3, 7, 5), (1, 5, 1, 9), (4, 11, 1)], ids=str)
+@pytest.mark.parametrize("width", [1, 4, 9, 100])
+def test_boxes_of_units_across_rows(shape: tuple[int, ...], width: int) -> None:
+    """They cover the elements of the units, each once, for any first and last one."""
+    for axis in range(1, len(shape)):
+        lines, inner = prod(shape[:axis]), prod(shape[axis:])
+        tiles = -(-inner // width)
+        block: Any = SimpleNamespace(units=lines * tiles, tiles=tiles, inner=inner, width=width)
+        for first in range(block.units):
+            for end in {first + 1, min(first + 2 * lines + 1, block.units), block.units}:
+                wanted = np.zeros((lines, inner), int)
+                for tile, row in (divmod(unit, lines) for unit in range(first, end)):
+                    wanted[row, tile * width : (tile + 1) * width] += 1
+                covered = np.zeros(shape, int)
+                for box in _boxes_across(shape, block, first, end):
+                    covered[box] += 1
+                assert np.array_equal(covered, wanted.reshape(shape))
 
 
 @pytest.mark.parametrize("place", ["contiguous", "strided", "rows"])
