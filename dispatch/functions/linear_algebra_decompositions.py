@@ -45,7 +45,8 @@ if TYPE_CHECKING:
     from numpy_dist.backends.library import Array
     from numpy_dist.distarray import DistArray
 
-_COLUMNS, _ELEMENTS = 8, 1 << 17  # of a matrix that one process factors block by block
+# Of a matrix that one process factors block by block: more bytes than what is at hand has, which has LAPACK's bits.
+_COLUMNS, _LARGE = 8, 1 << 21
 
 adopt(__name__, np.linalg.svdvals, np.linalg.tensorinv)
 _tensorsolve = numpy_source(np.linalg.tensorsolve)
@@ -196,7 +197,7 @@ def cholesky(a: object, /, *, upper: bool = False) -> DistArray:
 def _gains_by_blocks(a: DistArray) -> bool:
     """Whether several ranks share a matrix, or one has so much of it that LAPACK is faster block by block."""
     rt = engine.runtime()
-    return rt.size > 1 or rt.backend.memory.on_host and a.shape[1] >= _COLUMNS and a.size >= _ELEMENTS
+    return rt.size > 1 or rt.backend.memory.on_host and a.shape[1] >= _COLUMNS and a.nbytes > _LARGE
 
 
 def _qr_by_triangles(a: DistArray, mode: object = "reduced") -> bool:

@@ -32,8 +32,8 @@ def test_singular_values():
 
 def test_one_process_reduces_blocks():
     """Where a matrix is so large that LAPACK is slower with the whole of it."""
-    matrix = rng.standard_normal((20_001, 9))
-    assert matrix.size >= linear_algebra_decompositions._ELEMENTS
+    matrix = rng.standard_normal((40_001, 9))
+    assert matrix.nbytes > linear_algebra_decompositions._LARGE
     for function in (
         np.linalg.qr,
         lambda x: np.linalg.qr(x, "r"),
