@@ -19,6 +19,17 @@ _ZIP64 = 45  # the version that has such records
 _UTF8 = 0x800  # the flag of names that are not ASCII
 
 
+def _version_of_members() -> int:
+    """What `zipfile` says of members whose header has a ZIP64 record: some releases of Python 3.11 tell of no need."""
+    probe = zipfile.ZipInfo("member")
+    probe.CRC = 0
+    probe.FileHeader(zip64=True)
+    return probe.extract_version
+
+
+_OF_MEMBERS = _version_of_members()
+
+
 def member(name: str, compression: int) -> zipfile.ZipInfo:
     """A member of which nothing but the name is known yet."""
     made = zipfile.ZipInfo(name)
@@ -57,6 +68,7 @@ def _entry(info: zipfile.ZipInfo) -> bytes:
     if offset > _LARGEST:
         wide, offset = [*wide, offset], _LONG
     more = struct.pack(f"<HH{len(wide)}Q", 1, 8 * len(wide), *wide) if wide else b""
+    version = _ZIP64 if wide else _OF_MEMBERS
     if info.filename.isascii():
         name, flags = info.filename.encode("ascii"), info.flag_bits
     else:
@@ -66,9 +78,9 @@ def _entry(info: zipfile.ZipInfo) -> bytes:
         struct.pack(
             "<4s4B4H3L5H2L",
             b"PK\1\2",
-            max(info.create_version, _ZIP64),
+            max(info.create_version, version),
             info.create_system,
-            max(info.extract_version, _ZIP64),
+            max(info.extract_version, version),
             info.reserved,
             flags,
             info.compress_type,
