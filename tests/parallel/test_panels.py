@@ -49,7 +49,9 @@ def part_of(matrix: np.ndarray, layout: Layout | None, rank: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("most", (1, 60, 1 << 20))
-@pytest.mark.parametrize("kinds", ["dd", "??", "fd", "De", "qb"])
+@pytest.mark.parametrize(
+    "kinds", ["dd", "fd", *(pytest.param(kinds, marks=pytest.mark.slow) for kinds in ("??", "De", "qb"))]
+)
 @pytest.mark.parametrize("shape", [(23, 17, 31), (2, 3, 1), (5, 0, 4), (0, 3, 4), (9, 4, 0)])
 @pytest.mark.parametrize("mesh", MESHES)
 def test_products(mesh: tuple[int, int], shape: tuple[int, int, int], kinds: str, most: int) -> None:
