@@ -47,6 +47,12 @@ def taken_over() -> Any:
     return np.fft.ifftn(np.fft.fftn(numpy_dist.ones((32, 32, 64)))).real.copy()
 
 
+def grams() -> Any:
+    """Half of a symmetric product is computed where it lies on a mesh, and mirrored; one of columns is added."""
+    x, tall = numpy_dist.ones((90, 80)), numpy_dist.ones((640, 70))
+    return x.T @ x, x @ x.T, tall.T @ tall
+
+
 def _really(program: Any) -> dict[str, int]:
     result = program()
     engine.flush()
@@ -56,7 +62,7 @@ def _really(program: Any) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 4])
-@pytest.mark.parametrize("program", [stencil, reductions, gathering, moved, taken_over])
+@pytest.mark.parametrize("program", [stencil, reductions, gathering, moved, taken_over, grams])
 def test_a_plan_is_what_happens(program, ranks):
     with config(MIN_SHARD_BYTES=0, AT_ONCE=0, BACKEND="numpy"):
         expected = run_simulated(ranks, _really, program)
