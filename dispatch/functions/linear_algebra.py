@@ -29,6 +29,7 @@ from numpy_dist.parallel.mesh_product import MeshProduct, best_mesh
 from numpy_dist.parallel.narrow_product import narrow_product, words_of_narrow
 from numpy_dist.parallel.panel_gram import panel_gram, words_of_panel_gram
 from numpy_dist.parallel.panels import HeldMatrix, panel_product, words_of_panels
+from numpy_dist.parallel.partial_product import partial_product
 from numpy_dist.parallel.pieces import pieces
 from numpy_dist.parallel.row_gram import row_gram
 from numpy_dist.settings import config
@@ -411,8 +412,12 @@ def _with_panels(
         _by_rows: of_left[0] + min(of_right),
         _by_columns: of_right[1] + min(of_left),
     }
-    # Rows and columns are made in place: only of operands that lie as they need them.
-    ways = {way: cost for way, cost in costs if way not in (_by_rows, _by_columns) or not whole[way]}
+    # Operands that do not lie as they are needed would be redistributed: for rows and columns of the result, which are
+    # made in place, and for partial products that are too large to be made of panels.
+    in_place = {_by_rows, _by_columns}
+    if m * n > _most(m, k, n) < 2 * whole[_by_contraction] // engine.runtime().size:
+        in_place.add(_by_contraction)
+    ways = {way: cost for way, cost in costs if way not in in_place or not whole[way]}
     results = _results(left, right, (m, n))
     if k >= _FOR_TURNS * engine.runtime().size:
         results += _on_best_meshes(m, k, n)
@@ -754,14 +759,31 @@ def _by_contraction(a: DistArray, b: DistArray, dtype: np.dtype, name: str) -> D
     if cut is not None and (_is_cut(b, 0) is None or a.size > b.size):
         rows = _cut_layout(b.shape, 0, cut.points)
     points = next(what.points for what in rows.dims if isinstance(what, Cut))
-    columns = _cut_layout(a.shape, 1, points)
+    columns, result = _cut_layout(a.shape, 1, points), _layout_of_sum((a.shape[0], b.shape[1]), work)
+    most = _most_of(a, b, work) // (1 if work == dtype else 2)  # the products of converted operands are converted
+    moved = sum(x.size for x, its in ((a, columns), (b, rows)) if engine.is_sharded(x) and engine.layout_of(x) != its)
+    piecewise = engine.device(dtype) is None and _lie_in_boxes(a, b)
+    if piecewise and prod(result.shape) <= min(most, moved // engine.runtime().size):
+        return _by_partial_products(a, b, rows, result, dtype, name, most // 2)
     a, b = engine.aligned(a, columns), engine.aligned(b, rows)
     left, right = blocks((a, columns), (b, rows), library=a.dtype == b.dtype == dtype)
-    result = _layout_of_sum((a.shape[0], b.shape[1]), work)
     with engine.Scratch() as scratch, events_reported(name):
-        most = _most_of(a, b, work) // (1 if work == dtype else 2)  # the products of converted operands are converted
         contraction = _contraction(rows, most, result, dtype, scratch)
         contraction.product(left, right)
+        return engine.from_local(contraction.out, result)
+
+
+def _by_partial_products(
+    a: DistArray, b: DistArray, rows: Layout, result: Layout, dtype: np.dtype, name: str, most: int
+) -> DistArray:
+    """As `_by_contraction`, of operands that lie in other ways: panels of a rank's share come to it."""
+    with engine.Scratch() as scratch, events_reported(name):
+        product = scratch.empty(result.shape, _work_dtype(dtype))
+        with engine.Scratch() as passing:
+            shares, comm = row_bounds(rows), engine.runtime().comm
+            partial_product(*_held(a, b), shares, comm, product, most, passing.empty)
+        contraction = _contraction(rows, most, result, dtype, scratch)
+        contraction.sum(product)
         return engine.from_local(contraction.out, result)
 
 

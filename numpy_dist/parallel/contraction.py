@@ -7,7 +7,7 @@ columns are multiplied: nobody has the memory of a whole one. Owners add up in r
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import pairwise
+from itertools import cycle, pairwise
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -82,8 +82,11 @@ class Contraction:
             left, right = columns, rows[:, slice(*box[1])]
             return on_host(compute("matmul", lambda x, y: into(x, y, space), left, right))
 
-        m, n = self._shape
-        self._add([((0, m), part) for part in pieces(n, self._each, self._most)], multiply, None)
+        self._add(self._columns, self._in_turn(self._columns, multiply), None)
+
+    def sum(self, product: np.ndarray) -> None:
+        """Add up this rank's partial product, (m, n), in the dtype of sums; it may be overwritten."""
+        self._add(self._columns, lambda box: product[:, slice(*box[1])], None)
 
     def gram(self, rows: np.ndarray, adjoint: bool) -> None:
         """Add up products of the transpose of this rank's rows, (k of this rank, n), or their adjoint, with themselves.
@@ -104,34 +107,46 @@ class Contraction:
             return np.conjugate(product, out=product) if adjoint else product
 
         if len(parts) == 1:
-            self._add([((0, n), (0, n))], whole, None)
+            all_of_it = [((0, n), (0, n))]
+            self._add(all_of_it, self._in_turn(all_of_it, whole), None)
             return
         cut = sorted({low for low, _ in parts} | {low for low, _ in filter(None, bounds)} | {n})
-        self._add([((low, n), (low, high)) for low, high in pairwise(cut)], below, adjoint)
+        boxes = [((low, n), (low, high)) for low, high in pairwise(cut)]
+        self._add(boxes, self._in_turn(boxes, below), adjoint)
+
+    @property
+    def _columns(self) -> list[Box]:
+        """The columns of the product that are added up one after the other."""
+        m, n = self._shape
+        return [((0, m), part) for part in pieces(n, self._each, self._most)]
 
     @property
     def _each(self) -> int:
         """What a column takes: of two products, and from all others."""
         return 2 * self._shape[0] + self._comm.size * max(box_shape(box)[0] for box in filter(None, self._boxes))
 
-    def _add(self, parts: Sequence[Box], multiply: Multiply, mirrored: bool | None) -> None:
+    def _in_turn(self, parts: Sequence[Box], multiply: Multiply) -> Callable[[Box], np.ndarray]:
+        """What multiplies into two pieces of memory in turn: what is in one is sent while the other is filled."""
+        count = 2 if self._comm.rank in self._holders else 0
+        spaces = cycle([self._empty((max(map(box_size, parts)),), self._work) for _ in range(count)])
+
+        def multiplied(box: Box) -> np.ndarray:
+            return multiply(box, next(spaces)[: box_size(box)].reshape(box_shape(box)))
+
+        return multiplied
+
+    def _add(self, parts: Sequence[Box], multiply: Callable[[Box], np.ndarray], mirrored: bool | None) -> None:
         """Boxes of the product, one after the other; `mirrored` also their transposes, or their adjoints."""
         out, comm = self.out, self._comm
         if not self._holders:
             out[...] = 0  # the product of no columns
             return
         holds = comm.rank in self._holders
-        spaces = [self._empty((max(map(box_size, parts)),), self._work) for _ in range(2 if holds else 0)]
-
-        def multiplied(number: int) -> np.ndarray | None:
-            shape = box_shape(parts[number])
-            return multiply(parts[number], spaces[number % 2][: prod(shape)].reshape(shape)) if holds else None
-
-        following = multiplied(0)
+        following = multiply(parts[0]) if holds else None
         for number, box in enumerate(parts):
             values, pending = self._start(box, following)
             if number + 1 < len(parts):
-                following = multiplied(number + 1)
+                following = multiply(parts[number + 1]) if holds else None
             pending.wait()
             own = self._own(comm.rank, box)
             if own is not None:

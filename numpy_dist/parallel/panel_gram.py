@@ -20,7 +20,7 @@ from numpy_dist.layout.layout import Layout
 from numpy_dist.layout.regions import Box, box_shape, box_size, box_slices, intersect_boxes
 from numpy_dist.parallel.columns import even_bounds
 from numpy_dist.parallel.matmul import ProductSpace, ProductSum, adder
-from numpy_dist.parallel.panels import HeldMatrix, Interval, Panels, panels_in_turn, starts_along_sum
+from numpy_dist.parallel.panels import HeldMatrix, Interval, Panels, beginning_with, panels_in_turn, starts_along_sum
 from numpy_dist.parallel.pieces import pieces
 from numpy_dist.parallel.row_gram import gram
 
@@ -165,8 +165,8 @@ def panel_gram(
         sums.append((part, _GramSum(target, products, adjoint) if part[0] == part[1] else ProductSum(target, products)))
     panels = [Panels(operand, 1, shares.wanted, comm)]
     halves = [[space[: needed * width]], [space[needed * width :]]]
-    begins = starts_along_sum(result, parts, [(operand, 1)])
-    for (found,) in panels_in_turn(panels, parts, begins, halves, comm):
+    place = beginning_with(parts, starts_along_sum(result, parts, [(operand, 1)]))
+    for (found,) in panels_in_turn(panels, place, len(parts), halves, comm):
         for (rows, columns), total in sums:
             left = _rows_of(found, rows)
             if isinstance(total, _GramSum):

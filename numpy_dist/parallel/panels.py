@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import pairwise
 from math import prod
 from typing import TYPE_CHECKING, NamedTuple
@@ -231,7 +231,7 @@ def _boxes_of_product(
     rows, columns = ([box[axis] for box in boxes] for axis in (0, 1))
     tallest, widest = (max(high - low for low, high in intervals) for intervals in (rows, columns))
     parts = _along_sum(left, right, tallest, widest, out.dtype, most)
-    begins = starts_along_sum(result, parts, [(right, 0), (left, 1)])
+    place = beginning_with(parts, starts_along_sum(result, parts, [(right, 0), (left, 1)]))
     panels = [Panels(left, 1, [[its] for its in rows], comm), Panels(right, 0, [[its] for its in columns], comm)]
     (low, high), (first, end) = boxes[comm.rank]
     width = max((high - low for low, high in parts), default=0)
@@ -244,7 +244,7 @@ def _boxes_of_product(
     ]
     sums: dict[Box, ProductSum] = {}
     space = ProductSpace(out.dtype, (high - low, end - first), most // 2, empty)
-    for one, other in panels_in_turn(panels, parts, begins, spaces, comm):
+    for one, other in panels_in_turn(panels, place, len(parts), spaces, comm):
         for height, of_left in one:
             for across, of_right in other:
                 part = (height, across)
@@ -255,10 +255,15 @@ def _boxes_of_product(
         out[...] = 0  # the product of no columns
 
 
+def beginning_with(parts: Sequence[Interval], begins: Sequence[int]) -> Callable[[int, int], Interval]:
+    """Which of some panels a rank gets in a turn: all in their order, each rank from another one on."""
+    return lambda turn, rank: parts[(turn + begins[rank]) % len(parts)]
+
+
 def panels_in_turn(
     panels: Sequence[Panels],
-    parts: Sequence[Interval],
-    begins: Sequence[int],
+    place: Callable[[int, int], Interval],
+    count: int,
     spaces: Sequence[Sequence[np.ndarray]],
     comm: Communicator,
 ) -> Iterator[list[list[tuple[Interval, np.ndarray]]]]:
@@ -267,10 +272,10 @@ def panels_in_turn(
     Parameters
     ----------
     panels : sequence of Panels
-    parts : sequence of (int, int)
-        The panels' places along the summed axis; each rank gets all of them.
-    begins : sequence of int
-        With which of them each rank begins.
+    place : callable
+        ``place(turn, rank)`` is where along the summed axis the panels lie that a rank gets in a turn; it may be empty.
+    count : int
+        How many turns there are.
     spaces : sequence of sequences of ndarray
         Where the panels of each operand are to lie, in two turns that take turns.
     comm : Communicator
@@ -278,39 +283,40 @@ def panels_in_turn(
 
     def start(turn: int) -> tuple[list[Messages], PendingExchange]:
         """Let the panels of a turn come, and send those that others need in it."""
-
-        def which(rank: int) -> Interval:
-            return parts[(turn + begins[rank]) % len(parts)]
-
-        found = [of.messages(which, space) for of, space in zip(panels, spaces[turn % 2], strict=True)]
+        found = [of.messages(partial(place, turn), space) for of, space in zip(panels, spaces[turn % 2], strict=True)]
         sends = [message for one in found for message in one.sends]
         receives = [message for one in found for message in one.receives]
         return found, comm.start_transfer(sends, receives)
 
-    following = start(0) if parts else None
-    for turn in range(len(parts)):
+    following = start(0) if count else None
+    for turn in range(count):
         assert following is not None
         found, pending = following
         pending.wait()
-        following = start(turn + 1) if turn + 1 < len(parts) else None
+        following = start(turn + 1) if turn + 1 < count else None
         yield [one.parts for one in found]
 
 
 def _along_sum(
     left: HeldMatrix, right: HeldMatrix, rows: int, columns: int, dtype: np.dtype, most: int
 ) -> list[Interval]:
-    """The panels' places along the summed axis, each within one rank's columns and one rank's rows.
+    """The panels' places along the summed axis, each within one rank's columns and one rank's rows."""
+    each = memory_of_panels(left, right, rows, columns, dtype)
+    found = []
+    for low, high in pairwise(sorted({*left.points(1), *right.points(0)})):
+        found += [(low + start, low + stop) for start, stop in pieces(high - low, each, 2 * most // 3)]
+    return found
+
+
+def memory_of_panels(left: HeldMatrix, right: HeldMatrix, rows: int, columns: int, dtype: np.dtype) -> int:
+    """How many elements of a dtype an index of the summed axis takes, of so many rows and columns of the product.
 
     At a time a rank has two panels of each operand, and one that is on its way to others; one may be converted.
     """
     kinds = left.block.dtype, right.block.dtype
     nbytes = 3 * (rows * kinds[0].itemsize + columns * kinds[1].itemsize)
     nbytes += columns * dtype.itemsize if kinds[1] != dtype else 0
-    each = -(-nbytes // dtype.itemsize)
-    found = []
-    for low, high in pairwise(sorted({*left.points(1), *right.points(0)})):
-        found += [(low + start, low + stop) for start, stop in pieces(high - low, each, 2 * most // 3)]
-    return found
+    return -(-nbytes // dtype.itemsize)
 
 
 def starts_along_sum(

@@ -92,6 +92,15 @@ def test_half_precision(splits: tuple[int | None, int | None]) -> None:
     check(np.matmul, array((1800, 1800), splits[0], "e"), array((1800, 1800), splits[1], "e"))
 
 
+@pytest.mark.spmd(ranks=(2, 3, 4, 6))
+@pytest.mark.parametrize("shape", [(80, 6000, 80), (300, 3000, 300), (20, 20_000, 20)])
+@pytest.mark.parametrize("splits", [(None, None), (0, None), (0, 0), (0, 1), (1, 1)])
+def test_long_sums(shape: tuple[int, int, int], splits: tuple[int | None, int | None]) -> None:
+    """Operands that are cut along the other axes come by panels, not as a whole."""
+    (m, k, n), (left, right) = shape, splits
+    check(np.matmul, array((m, k), left), array((k, n), right))
+
+
 @SPLITS
 @pytest.mark.parametrize("other", (0, 1))
 def test_transposed_operands(split: int, other: int) -> None:

@@ -53,6 +53,12 @@ def grams() -> Any:
     return x.T @ x, x @ x.T, tall.T @ tall
 
 
+def long_sums() -> Any:
+    """Partial products of operands that are cut along their other axes."""
+    wide, tall = np.ones((20, 3000)), np.ones((3000, 10))
+    return numpy_dist.asarray(wide, split=0) @ numpy_dist.asarray(tall, split=1)
+
+
 def _really(program: Any) -> dict[str, int]:
     result = program()
     engine.flush()
@@ -62,7 +68,7 @@ def _really(program: Any) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 4])
-@pytest.mark.parametrize("program", [stencil, reductions, gathering, moved, taken_over, grams])
+@pytest.mark.parametrize("program", [stencil, reductions, gathering, moved, taken_over, grams, long_sums])
 def test_a_plan_is_what_happens(program, ranks):
     with config(MIN_SHARD_BYTES=0, AT_ONCE=0, BACKEND="numpy"):
         expected = run_simulated(ranks, _really, program)
