@@ -245,9 +245,8 @@ class StoredArrays(Mapping[str, Any]):
 
 
 def _is_streamed(array: StoredArray) -> bool:
-    """Whether ranks decode an array for each other; where nothing is delivered (plans), each reads its own rows."""
-    comm = engine.runtime().comm
-    return array._metadata.stream is not None and comm.size > 1 and comm.delivers
+    """Whether ranks decode an array for each other."""
+    return array._metadata.stream is not None and engine.runtime().comm.size > 1
 
 
 def _decoded(arrays: Sequence[StoredArray], ranges: Box, split: int | None, mesh: Mesh | Sequence[int] | None) -> Any:

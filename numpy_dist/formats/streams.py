@@ -1,7 +1,8 @@
 """Arrays that are decoded from streams: each piece by one rank, some rows at a time, which go to their owners.
 
 While a rank decodes its next rows, those before travel, straight into the memory of the array that is made. A rank that
-cannot decode goes on with its messages, of whatever values, until all have told each other.
+cannot decode goes on with its messages, of whatever values, until all have told each other. Where nothing is delivered
+(plans), a rank sends as many bytes as it would, and reads its own rows by itself.
 """
 
 from __future__ import annotations
@@ -49,14 +50,27 @@ def read_streams(comm: Communicator, readings: Sequence[Reading]) -> tuple[int, 
     for numbers, share in ((cut, _exchange), (whole, _spread)):
         chosen = [readings[number] for number in numbers]
         plan = deal([_want(reading) for reading in chosen], comm.size)
-        decoder = _StepDecoder(chosen)
-        for step, rows in decoder.decoded(plan.own[comm.rank]):
-            _keep(chosen[step.want], comm.rank, step.rows, rows)
+        decoder = _StepDecoder(chosen, comm.delivers)
+        if comm.delivers:
+            for step, rows in decoder.decoded(plan.own[comm.rank]):
+                _keep(chosen[step.want], comm.rank, step.rows, rows)
         if any(plan.shared):
             share(comm, chosen, plan.shared, decoder)
         if decoder.failure is not None:
             failures.append((numbers[decoder.failure[0]], decoder.failure[1]))
+    if not comm.delivers:
+        failures += _read_alone(comm.rank, readings)
     return failures[0] if failures else None
+
+
+def _read_alone(rank: int, readings: Sequence[Reading]) -> Iterator[tuple[int, Exception]]:
+    """Read this rank's rows of arrays, by itself; which it could not read, and what it has met."""
+    for number, reading in enumerate(readings):
+        if reading.block is not None and reading.block.size:
+            try:
+                reading.source.read((reading.parts[rank],), reading.block)
+            except Exception as error:
+                yield number, error
 
 
 def _want(reading: Reading) -> Want:
@@ -68,14 +82,20 @@ def _want(reading: Reading) -> Want:
 class _StepDecoder:
     """What this rank decodes.
 
+    Parameters
+    ----------
+    readings : sequence of Reading
+    is_wanted : bool
+        Whether somebody gets the rows; else those are zeros whose number of bytes is that of their dtype.
+
     Attributes
     ----------
     failure : (int, Exception) or None
         The first that it has met, and the number of the array.
     """
 
-    def __init__(self, readings: Sequence[Reading]) -> None:
-        self._readings = readings
+    def __init__(self, readings: Sequence[Reading], is_wanted: bool) -> None:
+        self._readings, self._is_wanted = readings, is_wanted
         self.failure: tuple[int, Exception] | None = None
 
     def decoded(self, steps: Sequence[DecodingStep]) -> Iterator[tuple[DecodingStep, np.ndarray | None]]:
@@ -86,6 +106,9 @@ class _StepDecoder:
                 yield step, None if self.failure is not None else self._next(rows, step)
 
     def _next(self, rows: _Rows, step: DecodingStep) -> np.ndarray | None:
+        dtype = self._readings[step.want].source.metadata.dtype
+        if not self._is_wanted and not dtype.hasobject:
+            return np.zeros(step.rows[1] - step.rows[0], dtype)
         try:
             return rows.take(*step.rows)
         except Exception as error:
@@ -185,5 +208,5 @@ def _spread(
     for number in range(max(map(len, shared))):
         told = comm.allgather(next(mine)[1] if number < len(shared[comm.rank]) else None)
         for steps, values in zip(shared, told, strict=True):
-            if number < len(steps):
+            if number < len(steps) and comm.delivers:
                 _keep(readings[steps[number].want], comm.rank, steps[number].rows, values)

@@ -83,6 +83,37 @@ def test_a_plan_is_what_happens(program, ranks):
         assert sum(held.nbytes for held in rank.held) == rank.peak > 0
 
 
+@pytest.mark.parametrize("groups", [[3000], [1400, 0, 1600], [170] * 17 + [110]])
+def test_reading_of_columns_is_what_happens(groups: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows that one rank decodes for others: of numbers in parts, of objects and of few rows for everyone."""
+    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    monkeypatch.setattr("numpy_dist.formats.parquet._BATCH", 500)
+    given = {"real": np.arange(3000.0), "whole": np.arange(3000, dtype=np.int16), "text": [str(i) for i in range(3000)]}
+    table, path = pyarrow.table(given), tmp_path / "x.parquet"
+    with parquet.ParquetWriter(path, table.schema) as writer:
+        for start, rows in zip(np.cumsum([0, *groups]), groups, strict=False):
+            writer.write_table(table.slice(start, rows), row_group_size=max(rows, 1))
+
+    def columns() -> Any:
+        with numpy_dist.open(path) as file:
+            both, first, few = file.read(["real", "whole"]), file["real"][100:2500], file["text"][5:1000]
+        return both["real"] + both["whole"], float(both["whole"][7]), first, few
+
+    for ranks in (1, 2, 4):
+        test_a_plan_is_what_happens(columns, ranks)
+
+
+def test_objects_of_many_ranks_are_one_where_they_are_large() -> None:
+    def program() -> Any:
+        comm = engine.runtime().comm
+        large, small = comm.allgather(bytes(1 << 20)), comm.allgather([comm.rank])
+        assert len(large) == len(small) == 64 and set(large) == {bytes(1 << 20)}
+        assert large[0] is large[1] and small[0] is not small[1]
+
+    rank = plan_rank(program, 3, 64)
+    assert rank.ending == "" and rank.collectives == 2 and rank.bytes > 1 << 20
+
+
 def test_lines() -> None:
     with config(MIN_SHARD_BYTES=0):
         rank = plan_rank(stencil, 1, 4)
