@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from numpy_dist import engine
-from numpy_dist.checkpoint.folder import DATA, Manifest, manifests
+from numpy_dist.checkpoint.folder import DATA, FolderCleaner, Manifest, manifests
 from numpy_dist.checkpoint.snapshot import copied, part_of
 from numpy_dist.checkpoint.tree import encode
 from numpy_dist.checkpoint.writer import RankPart, Writing
@@ -36,6 +36,7 @@ class _Session:
         self.writing: Writing | None = None
         self.memory = contextlib.ExitStack()  # of the copies that are being written; the pool's
         self.folder: Path | None = None
+        self.cleaner = FolderCleaner()
         self.sequence = 0  # of the last checkpoint in this folder; rank 0's
         self.known: dict[engine.Stamp, dict[str, Any]] = {}
         self.next: dict[engine.Stamp, dict[str, object]] = {}
@@ -216,7 +217,7 @@ def save(
         "plain": f"{prefix}.npz" if plain else None,
         "files": sorted({entry["file"] for entry in entries}),
     }
-    session.writing = Writing(comm, where, content, parts, plain, prefix, keep, are_copies)
+    session.writing = Writing(comm, where, content, parts, plain, prefix, keep, are_copies, session.cleaner)
     if not background:
         session.wait(comm)
     elif not are_copies:

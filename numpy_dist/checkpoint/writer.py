@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from numpy_dist.checkpoint.checksum import CHECKSUMS
-from numpy_dist.checkpoint.folder import DATA, Manifest, clean, write_manifest
+from numpy_dist.checkpoint.folder import DATA, FolderCleaner, Manifest, write_manifest
 from numpy_dist.errors import CheckpointError
 from numpy_dist.files.direct import open_direct, write_direct
 from numpy_dist.files.pieces import write_all, write_box
@@ -87,10 +87,12 @@ class Writing:
     prefix : str
         Of the names of its files.
     keep : int or None
-        As for `clean`.
+        As for `FolderCleaner.clean`.
     are_copies : bool
         Whether the blocks are copies that nobody changes, and the program goes on meanwhile, which is to have the
         processor.
+    cleaner : FolderCleaner
+        Rank 0's is used.
     """
 
     def __init__(
@@ -103,11 +105,12 @@ class Writing:
         prefix: str,
         keep: int | None,
         are_copies: bool,
+        cleaner: FolderCleaner,
     ) -> None:
         self.content, self.folder = content, folder
         self._rank, self._size = comm.rank, comm.size
         self._parts, self._plain, self._prefix, self._keep = parts, plain, prefix, keep
-        self._are_copies = are_copies
+        self._are_copies, self._cleaner = are_copies, cleaner
         self._error: Exception | None = None
         self._written = threading.Event()  # this rank's parts are on the disk, or cannot be
         self._given_up = ""  # why there is nothing to wait for any more
@@ -143,7 +146,7 @@ class Writing:
                 self.give_up(f"rank {rank} could not write its part")
         self._thread.join()
         if self._given_up and self._rank == 0:
-            clean(self.folder, None)  # other ranks may have made files after rank 0 had looked for them
+            self._cleaner.clean(self.folder, None)  # other ranks may have made files after rank 0 had looked for them
         return self._error
 
     def incomplete(self, reason: Exception) -> str:
@@ -223,6 +226,7 @@ class Writing:
 
     def _complete(self, mine: list[list[tuple[Box, int]]]) -> None:
         """Write the manifest when all ranks have reported; without it nothing is left."""
+        complete = False
         try:
             if self._error is None:
                 distributed = [entry for entry in self.content["arrays"] if entry["member"] is None]
@@ -234,11 +238,13 @@ class Writing:
                         entry["pieces"] += pieces
                 sync_folder(self.folder / DATA)
                 write_manifest(self.folder, self.content)
+                complete = True
         finally:
             for rank in range(1, self._size):
                 with contextlib.suppress(OSError):
                     self._report_path(rank).unlink(missing_ok=True)
-            clean(self.folder, None if self._error is not None else self._keep)
+            keep = None if self._error is not None else self._keep
+            self._cleaner.clean(self.folder, keep, self.content if complete else None)
 
     def _reported(self, rank: int) -> list[Any]:
         path, pause = self._report_path(rank), _FIRST_PAUSE

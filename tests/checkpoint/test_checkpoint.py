@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 import threading
@@ -445,6 +446,61 @@ def test_ranks_meet_four_times(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         return met
 
     assert on_ranks(2, body) == [["allgather", "bcast", "allgather", "allgather"]] * 2
+
+
+def test_another_folder_and_one_that_was_removed(tmp_path: Path) -> None:
+    """Whether an array was written before is asked anew, in files that are there."""
+
+    def body() -> None:
+        comm, x = engine.runtime().comm, nd.asarray(PLAIN["rows"])
+        for name in ("a", "a", "b", "a", "b"):
+            checkpoint.save(tmp_path / name, {"x": x}, step=1, background=True)
+            checkpoint.wait()
+            comm.barrier()
+            np.testing.assert_array_equal(checkpoint.restore(tmp_path / name)["x"].gather(), PLAIN["rows"])
+            if comm.rank == 0 and name == "a":
+                shutil.rmtree(tmp_path / name)
+            comm.barrier()
+        assert checkpoint.steps(tmp_path / "a") == [] and checkpoint.steps(tmp_path / "b") == [1]
+
+    for ranks in (1, 3):
+        on_ranks(ranks, body)
+
+
+def test_what_others_leave_in_the_folder_is_seen(tmp_path: Path) -> None:
+    """Checkpoints that were damaged, or taken away, count when it is decided which are kept."""
+
+    def body() -> list[list[int]]:
+        x, found = nd.asarray(PLAIN["rows"]), []
+        for step in range(6):
+            x += 1
+            checkpoint.save(tmp_path, {"x": x}, step=step, keep=3)
+            found.append(checkpoint.steps(tmp_path))
+            if step == 2:
+                damaged(folders.step_path(tmp_path, 2), "short")
+            if step == 4:
+                folders.step_path(tmp_path, 4).unlink()
+        return found
+
+    assert on_ranks(1, body) == [[[0], [0, 1], [0, 1, 2], [0, 1, 3], [1, 3, 4], [1, 3, 5]]]
+    assert len(list((tmp_path / "data").iterdir())) == 3
+
+
+def test_a_step_that_is_saved_again(tmp_path: Path) -> None:
+    """The files of the one before go, and those that another checkpoint names stay."""
+
+    def body() -> None:
+        x, y = nd.asarray(PLAIN["rows"]), nd.asarray(PLAIN["rows"]) + 1
+        for step in (1, 2, 2, 2, 3):
+            x += 1
+            checkpoint.save(tmp_path, {"x": x, "y": y}, step=step)
+        for step in (1, 2, 3):
+            state = checkpoint.restore(tmp_path, step)
+            np.testing.assert_array_equal(state["y"].gather(), PLAIN["rows"] + 1)
+        assert checkpoint.steps(tmp_path) == [1, 2, 3]
+
+    on_ranks(3, body)
+    assert len(list((tmp_path / "data").iterdir())) == 4
 
 
 @pytest.mark.parametrize("short", [(1,), (0, 1, 2)])
