@@ -8,7 +8,7 @@ import operator
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -25,6 +25,7 @@ from numpy_dist.errors import CheckpointError
 __all__ = ["Folder", "save", "wait"]
 
 Folder = str | os.PathLike[str]
+_ROOT = 0
 Result = TypeVar("Result")
 Told = TypeVar("Told")
 
@@ -103,6 +104,23 @@ class _Session:
             raise restored(failure)
         return result
 
+    def complete(self) -> None:
+        """End the checkpoint that was being written, if there is one, of which rank 0 has told that it is complete."""
+        writing, self.writing = self.writing, None
+        if writing is not None:
+            writing.join()
+            self.known = self.next
+        self.memory.close()
+
+    @property
+    def latest(self) -> dict[engine.Stamp, dict[str, Any]]:
+        """Arrays by their stamps in the last checkpoint, if that will be complete."""
+        return self.known if self.writing is None else self.next
+
+    def is_complete(self) -> bool:
+        """Whether the last checkpoint is complete, if there is one; rank 0's own view."""
+        return self.writing is None or (not self.writing.is_going_on and self.writing.own_failure() is None)
+
     def is_busy(self) -> bool:
         """Whether a checkpoint is still being written, by this rank."""
         return self.writing is not None and self.writing.is_going_on
@@ -178,14 +196,9 @@ def save(
     begun = _begun(comm, session, folder, step, state, if_busy)
     if begun is None:
         return False
-    tree, arrays, (where, prefix, sequence) = begun
-    if session.folder != where:
-        session.folder, session.known = where, {}
-    session.sequence = sequence
-    engine.flush()
-    stamps = [engine.stamp(x) if _is_sharded(x) else None for x in arrays]
-    unchanged = _unchanged(comm, session, stamps, where)  # and whether all see the folder
-    session.next = {}
+    tree, arrays, stamps, unchanged, prefix = begun
+    where, session.next = session.folder, {}
+    assert where is not None
     entries: list[dict[str, object]] = []
     parts: list[RankPart] = []
     owners: list[object] = []  # of the memory in which the blocks of the parts lie
@@ -210,7 +223,7 @@ def save(
     are_copies = background and _copied(session, parts)
     content: Manifest = {
         "step": int(step),
-        "sequence": sequence,
+        "sequence": session.sequence,
         "ranks": comm.size,
         "state": tree,
         "arrays": entries,
@@ -241,23 +254,48 @@ def _is_sharded(x: object) -> bool:
     return engine.is_handle(x) and engine.is_sharded(x)
 
 
+class _Begun(NamedTuple):
+    """A checkpoint that all ranks have begun, in the folder and with the sequence number of their session.
+
+    Attributes
+    ----------
+    tree : object
+        Of the state.
+    arrays : list
+        Those of the state.
+    stamps : list of (Stamp or None)
+        Of the arrays.
+    unchanged : list of bool
+        Which of them every rank knows to be as they were in the last checkpoint, whose files are there.
+    prefix : str
+        The beginning of the names of new files.
+    """
+
+    tree: object
+    arrays: list[Any]
+    stamps: list[engine.Stamp | None]
+    unchanged: list[bool]
+    prefix: str
+
+
 def _begun(
     comm: Communicator, session: _Session, folder: Folder, step: int, state: object, if_busy: str
-) -> tuple[Any, list[Any], tuple[Path, str, int]] | None:
-    """Begin a checkpoint when the last one is complete (collective, one allgather and one broadcast).
+) -> _Begun | None:
+    """Begin a checkpoint when the last one is complete (collective).
 
-    Each collective makes ranks wait for each other, so they tell all at once what they have to say.
+    Each collective makes ranks wait for each other, so they tell all at once what they have to say: one allgather,
+    where rank 0 sees that the last one is complete, and is in the same folder. Else rank 0 looks again, for which the
+    others wait (a broadcast), and another allgather tells of a new folder.
 
     Returns
     -------
-    tuple or None
-        The tree of the state, its arrays, and what `_prepared` gives; None where the last one is still being written,
-        on any rank, and is not to be waited for.
+    _Begun or None
+        None where the last one is still being written, on any rank, and is not to be waited for.
 
     Raises
     ------
     CheckpointError
-        If the last one is not complete.
+        If the last one is not complete, or not all ranks see the folder.
     Exception
         What one rank cannot save.
     """
@@ -270,22 +308,35 @@ def _begun(
         failure = error
     mine = [(_is_sharded(x), x.shape, x.dtype) for x in arrays]
     busy = if_busy == "skip" and session.is_busy()
+    engine.flush()  # on all ranks or on none: it may wait for them
+    stamps = [engine.stamp(x) if _is_sharded(x) else None for x in arrays]
     written = None if busy else portable_error(session.failure())
-    told = session.tell(comm, (busy, written, portable_error(failure), mine))
+    prepared = _prepared_early(session, folder, step) if comm.rank == _ROOT and not busy else None
+    told = session.tell(comm, (busy, written, portable_error(failure), mine, _unchanged(session, stamps), prepared))
     if any(rank_is_busy for rank_is_busy, *_ in told):
         return None
-    failed = first_error((error for _, _, error, _ in told), comm.rank, failure)
-    other = next((rank for rank, (*_, theirs) in enumerate(told) if theirs != told[0][-1]), None)
+    failed = first_error((error for _, _, error, *_ in told), comm.rank, failure)
+    other = next((rank for rank, (_, _, _, theirs, _, _) in enumerate(told) if theirs != told[0][3]), None)
+    early: tuple[str, int] | None = told[_ROOT][-1]
+    if any(error is not None for _, error, *_ in told) or failed is not None or other is not None:
+        early = None
+    if early is not None:
+        session.complete()
+        prefix, session.sequence = early
+        return _Begun(tree, arrays, stamps, _by_all([flags for *_, flags, _ in told], session.folder), prefix)
 
     def work() -> tuple[Path, str, int] | None:
         return None if failed is not None or other is not None else _prepared(session, folder, step)
 
-    made = session.finish(comm, [error for _, error, _, _ in told], work)
+    made = session.finish(comm, [error for _, error, *_ in told], work)
     if failed is not None:
         raise failed[1]
     if made is None:
         raise ValueError(f"the states of rank 0 and rank {other} have not the same arrays: they cannot be saved as one")
-    return tree, arrays, made
+    where, prefix, session.sequence = made
+    if session.folder != where:
+        session.folder, session.known = where, {}
+    return _Begun(tree, arrays, stamps, _by_all(comm.allgather(_unchanged(session, stamps)), where), prefix)
 
 
 def _copied(session: _Session, parts: list[RankPart]) -> bool:
@@ -311,22 +362,46 @@ def _prepared(session: _Session, folder: Folder, step: int) -> tuple[Path, str, 
     last = session.sequence
     if session.folder != where:
         last = max((what["sequence"] for _, what in manifests(where) if isinstance(what, dict)), default=0)
-    return where, f"{operator.index(step):012d}-{os.urandom(4).hex()}", last + 1
+    return where, _prefix(step), last + 1
 
 
-def _unchanged(comm: Communicator, session: _Session, stamps: Sequence[object], folder: Path) -> list[bool]:
-    """Which arrays every rank knows to be as they were in the last checkpoint, whose files are there (collective).
+def _prepared_early(session: _Session, folder: Folder, step: int) -> tuple[str, int] | None:
+    """What `_prepared` gives, without the folder; None if that is a new one, or the last checkpoint is not complete."""
+    try:
+        if operator.index(step) < 0 or not session.is_complete() or session.folder != Path(folder).resolve():
+            return None
+    except Exception:  # of which `_prepared` tells
+        return None
+    return (_prefix(step), session.sequence + 1) if (session.folder / DATA).is_dir() else None
+
+
+def _prefix(step: int) -> str:
+    return f"{operator.index(step):012d}-{os.urandom(4).hex()}"
+
+
+def _unchanged(session: _Session, stamps: Sequence[engine.Stamp | None]) -> list[bool] | None:
+    """Which arrays this rank knows to be as they were in the last checkpoint, whose files are there.
+
+    None where this rank does not see the session's folder.
+    """
+    known = session.latest
+    if session.folder is None or not (session.folder / DATA).is_dir():
+        return None
+    return [
+        stamp is not None and stamp in known and (session.folder / DATA / known[stamp]["file"]).exists()
+        for stamp in stamps
+    ]
+
+
+def _by_all(told: Sequence[Sequence[bool] | None], folder: Path | None) -> list[bool]:
+    """Which arrays every rank knows to be unchanged, by what all have told.
 
     Raises
     ------
     CheckpointError
-        On every rank, if not all see the folder.
+        If a rank does not see the folder.
     """
-    mine = [
-        stamp is not None and stamp in session.known and (folder / DATA / session.known[stamp]["file"]).exists()
-        for stamp in stamps
-    ]
-    told = comm.allgather(mine if (folder / DATA).is_dir() else None)
-    if None in told:
-        raise CheckpointError(f"rank {told.index(None)} does not see the folder {folder}")
-    return [all(flags) for flags in zip(*told, strict=True)]
+    for rank, flags in enumerate(told):
+        if flags is None:
+            raise CheckpointError(f"rank {rank} does not see the folder {folder}")
+    return [all(flags) for flags in zip(*told, strict=True)]  # type: ignore[arg-type]

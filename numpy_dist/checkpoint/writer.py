@@ -149,6 +149,10 @@ class Writing:
             self._cleaner.clean(self.folder, None)  # other ranks may have made files after rank 0 had looked for them
         return self._error
 
+    def join(self) -> None:
+        """End the thread, of a checkpoint that is complete."""
+        self._thread.join()
+
     def incomplete(self, reason: Exception) -> str:
         """What to say of a checkpoint that is not complete, for a reason."""
         return f"the checkpoint of step {self.content['step']} in {self.folder} is not complete: {reason}"
