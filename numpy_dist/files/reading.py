@@ -43,13 +43,13 @@ def agreed(comm: Communicator, path: Path, look: Callable[[], Found]) -> Found:
         found = look()
     except Exception as error:
         failure = error
+    name = os.fsdecode(path)
+    if failure is not None and name not in str(failure):
+        failure.add_note(f"in {name}")
     if comm.size == 1:
         if failure is not None:
             raise failure
         return found  # type: ignore[return-value]
-    name = os.fsdecode(path)
-    if failure is not None and name not in str(failure):
-        failure.add_note(f"in {name}")
     told = comm.allgather((portable_error(failure), found))
     first = first_error((problem for problem, _ in told), comm.rank, failure)
     if first is not None:

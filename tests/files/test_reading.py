@@ -119,12 +119,13 @@ def test_a_file_that_is_another_one_for_one_rank(tmp_path: Path) -> None:
     assert "rank 2 an array of shape (39, 6)" in texts[0]
 
 
-def test_other_files_are_numpys(tmp_path: Path) -> None:
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_other_files_are_numpys(ranks: int, tmp_path: Path) -> None:
     (tmp_path / "x.npy").write_bytes(b"no array")
-    texts = told(lambda rank: nd.load(tmp_path / "x.npy"), 2)
+    texts = told(lambda rank: nd.load(tmp_path / "x.npy"), ranks)
     with pytest.raises(ValueError) as caught:
         np.load(tmp_path / "x.npy")
-    assert texts == [f"ValueError: {caught.value}\nin {tmp_path / 'x.npy'}"] * 2
+    assert texts == [f"ValueError: {caught.value}\nin {tmp_path / 'x.npy'}"] * ranks
 
 
 @pytest.mark.parametrize("name", ARRAYS)
