@@ -11,6 +11,11 @@ from collections.abc import Callable
 
 import numpy as np
 
+from numpy_dist.comm.supervision.signals import Postponed
+from numpy_dist.parallel import thread_sort
+from numpy_dist.parallel.division import PLAIN, Workspace
+from numpy_dist.parallel.threads import on_each_thread
+
 ELEMENTS = 1 << 15  # of a tile
 _SIGN = np.int64(np.iinfo(np.int64).min)
 _LAST = np.uint64(np.iinfo(np.uint64).max)
@@ -39,7 +44,7 @@ def keys(values: np.ndarray) -> np.ndarray:
     return (np.ascontiguousarray(values).view(np.int64) ^ _SIGN).view(np.uint64) - np.uint64(1)  # NaT becomes the last
 
 
-def labels_in_order(values: np.ndarray, labels: np.ndarray, empty: Callable[..., np.ndarray] = np.empty) -> np.ndarray:
+def labels_in_order(values: np.ndarray, labels: np.ndarray, space: Workspace = PLAIN, threads: int = 1) -> np.ndarray:
     """The labels of elements in the elements' order, stable.
 
     Parameters
@@ -47,43 +52,68 @@ def labels_in_order(values: np.ndarray, labels: np.ndarray, empty: Callable[...,
     values : ndarray, shape (n,)
     labels : ndarray of int64, shape (n,)
         Ascending, from 0.
-    empty : callable
-        ``empty(shape, dtype)`` makes the result's memory.
+    space : Workspace
+        It makes the result's memory.
+    threads : int
+        How many may take part.
     """
     if not len(values) or not has_keys(values.dtype):
-        found = empty(len(values), np.int64)
+        found = space.empty(len(values), np.int64)
         return np.take(labels, np.argsort(values, kind="stable"), out=found, mode="clip")
     first = int(labels[0])
     label_bits = (int(labels[-1]) - first).bit_length()
-    words, low, high = _words(values, empty)
+    threads = max(min(threads, len(values) // thread_sort.FEW), 1)
+    words, low, high = _words(values, space, threads)
     shift = max((high - low).bit_length() + label_bits - 64, 0)
-    tiles = [slice(start, start + ELEMENTS) for start in range(0, len(values), ELEMENTS)]
-    for tile in tiles:
+
+    def label(tile: slice) -> None:
         part = words[tile]
         part -= np.uint64(low)
         part >>= np.uint64(shift)
         part <<= np.uint64(label_bits % 64)
         part |= (labels[tile] - first).view(np.uint64)
-    words.sort()
-    mask = np.uint64((1 << label_bits) - 1)
-    if shift:
-        _settle(words, label_bits, mask, values, labels, first)
-    for tile in tiles:
+
+    def unlabel(tile: slice) -> None:
         part = words[tile]
         part &= mask
         part += np.uint64(first)
+
+    _each_tile(label, len(values), threads)
+    if threads > 1:
+        words = thread_sort.sort(words, None, threads, space)
+    else:
+        words.sort()
+    mask = np.uint64((1 << label_bits) - 1)
+    if shift:
+        _settle(words, label_bits, mask, values, labels, first)
+    _each_tile(unlabel, len(values), threads)
     return words.view(np.int64)
 
 
-def _words(values: np.ndarray, empty: Callable[..., np.ndarray]) -> tuple[np.ndarray, int, int]:
+def _each_tile(task: Callable[[slice], None], length: int, threads: int) -> None:
+    """Call a function of each tile, on several threads."""
+    tiles = [slice(start, start + ELEMENTS) for start in range(0, length, ELEMENTS)]
+
+    def mine(number: int) -> None:
+        for tile in tiles[number::threads]:
+            task(tile)
+
+    with Postponed():  # the threads have the memory until all have ended
+        on_each_thread(mine, threads)
+
+
+def _words(values: np.ndarray, space: Workspace, threads: int) -> tuple[np.ndarray, int, int]:
     """The keys of all elements, the least and the greatest."""
-    words = empty(len(values), np.uint64)
+    words = space.empty(len(values), np.uint64)
     lows, highs = [], []
-    for start in range(0, len(values), ELEMENTS):
-        part = words[start : start + ELEMENTS]
-        part[...] = keys(values[start : start + ELEMENTS])
+
+    def make(tile: slice) -> None:
+        part = words[tile]
+        part[...] = keys(values[tile])
         lows.append(int(part.min()))
         highs.append(int(part.max()))
+
+    _each_tile(make, len(values), threads)
     return words, min(lows), max(highs)
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import _thread
 import time
 from collections.abc import Callable, Sequence
-from contextvars import ContextVar
+from contextvars import ContextVar, copy_context
+from functools import partial
 from typing import TypeVar
 
-__all__ = ["run_together", "thread_watch", "watched"]
+__all__ = ["on_each_thread", "run_together", "thread_watch", "watched"]
 
 T = TypeVar("T")
 
@@ -80,3 +81,8 @@ def run_together(tasks: Sequence[Callable[[], object]]) -> None:
         ended.acquire()
     if errors:
         raise errors[min(errors)]
+
+
+def on_each_thread(task: Callable[[int], object], threads: int) -> None:
+    """Call a function with the number of each thread, there and in the caller's context."""
+    run_together([partial(copy_context().run, task, number) for number in range(threads)])

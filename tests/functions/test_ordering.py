@@ -13,7 +13,7 @@ from numpy_dist import engine
 from numpy_dist.comm.simulated import run_simulated
 from numpy_dist.layout.layout import Cut, Layout
 from numpy_dist.layout.mesh import Mesh
-from numpy_dist.parallel import division, sample_sort, selection
+from numpy_dist.parallel import division, sample_sort, selection, splitters
 from numpy_dist.settings import config
 
 RANKS = pytest.mark.parametrize("ranks", [1, 2, 3, 4, 7])
@@ -72,8 +72,9 @@ def test_a_single_axis(ranks, n):
 @pytest.mark.parametrize("compared", [0, 8])
 def test_shares_where_samples_mislead(ranks, compared, monkeypatch):
     """Exact splitters are selected, also between equal elements; splitters are compared with, or searched."""
-    for name, value in {"SAMPLES": 4, "EACH": 1, "MOST_COMPARED": compared}.items():
+    for name, value in {"SAMPLES": 4, "EACH": 1}.items():
         monkeypatch.setattr(sample_sort, name, value)
+    monkeypatch.setattr(splitters, "MOST_COMPARED", compared)
     monkeypatch.setattr(selection, "FEW", 20)
     monkeypatch.setattr(division, "ELEMENTS", 16)
 
@@ -100,8 +101,9 @@ def test_signs_of_zeros_and_bits_of_nan(ranks):
 
     def check() -> None:
         x = numpy_dist.asarray(values)
-        made = np.sort(x, kind="stable").gather()
-        np.testing.assert_array_equal(made.view(np.uint64), np.sort(values, kind="stable").view(np.uint64))
+        expected = np.sort(values, kind="stable").view(np.uint64)
+        for options in ({"kind": "stable"}, {"stable": True}):
+            np.testing.assert_array_equal(np.sort(x, **options).gather().view(np.uint64), expected)
         _same(np.argsort(x, kind="stable"), np.argsort(values, kind="stable"))
 
     _at_ranks(ranks, check)

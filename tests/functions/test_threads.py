@@ -18,6 +18,7 @@ import pytest
 import numpy_dist
 from numpy_dist import config, engine
 from numpy_dist.dispatch.patterns import threads
+from numpy_dist.parallel import thread_sort
 from numpy_dist.spmd_testing import run_simulated
 
 NUMBERS = np.random.default_rng(0).standard_normal((41, 60))
@@ -31,6 +32,9 @@ CALLS = {
     "columns in order": lambda x: np.sort(x, 0),
     "columns in Fortran order": lambda x: np.sort(x.T, 1),
     "argsort": lambda x: np.argsort(x, 1, kind="stable"),
+    "a line in order": lambda x: np.sort(x.reshape(-1)),
+    "a line in stable order": lambda x: np.sort(x.reshape(-1), stable=True),
+    "argsort of a line": lambda x: np.argsort(x.reshape(-1), kind="stable"),
     "fft": lambda x: np.fft.fft(x),
     "fft of columns": lambda x: np.fft.fft(x, axis=0),
     "rfft of more elements": lambda x: np.fft.rfft(x, 100, 0),
@@ -51,6 +55,7 @@ LONGER = {
 @pytest.fixture
 def three_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(threads, "FEW", 8)
+    monkeypatch.setattr(thread_sort, "FEW", 8)
     monkeypatch.setattr(engine.runtime().backend, "threads", 3, raising=False)
 
 
