@@ -196,12 +196,18 @@ def simple(
 
 
 def alone(
-    function: Function, args: Arguments, kwargs: Keywords, written: Sequence[object] | None = None
+    function: Function,
+    args: Arguments,
+    kwargs: Keywords,
+    written: Sequence[object] | None = None,
+    instead: Function | None = None,
 ) -> object:
     """What NumPy's own function makes of arrays in the memory of the only process; `SLOW` for others.
 
     Parameters
     ----------
+    instead : callable, optional
+        What is called with the ndarrays in the function's place, and makes the same of them; a handle, perhaps.
     written : sequence, optional
         Which of the arguments are written into; by default, those that `targets.writes` tells.
     """
@@ -222,7 +228,7 @@ def alone(
             return SLOW
         inside[id(x)] = array
     with outcome.Retold():
-        result = function(*operands.substitute(args, inside), **operands.substitute(kwargs, inside))
+        result = (instead or function)(*operands.substitute(args, inside), **operands.substitute(kwargs, inside))
     originals = [*handles, *(x for x in written if isinstance(x, np.ndarray))]
     return outcome.wrap(result, [inside.get(id(x), x) for x in originals], originals)
 

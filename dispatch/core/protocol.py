@@ -134,7 +134,7 @@ def apply(
             break
         given = (_ufunc_of(function), *args) if rule.wants_ufunc else args
         if rule.alone and rule.leaves_to_numpy(given, kwargs):
-            made = fallback.alone(function, args, kwargs)
+            made = fallback.alone(function, args, kwargs, instead=rule.instead)
             if made is not fallback.SLOW:
                 if report.active:
                     report.note(record.name, rule.kind)
@@ -154,9 +154,7 @@ def apply(
     return last(function, args, kwargs, reason)
 
 
-def _noted(
-    rule: Rule, function: Function, given: Arguments, args: Arguments, kwargs: Keywords
-) -> object:
+def _noted(rule: Rule, function: Function, given: Arguments, args: Arguments, kwargs: Keywords) -> object:
     """What a rule makes of a call that all ranks have to make alike, as far as it computes something."""
     assert rule.function is not None
     several, texts = engine.runtime().size > 1, function not in targets.FILE_WRITERS

@@ -104,6 +104,8 @@ class Rule:
         ``outlook(*args, **kwargs)`` tells from metadata, as an `Outlook`, what the rule would do.
     alone : bool or callable
         Whether NumPy itself is called where one process has all elements in its host's memory.
+    instead : callable or None
+        What is called then in the place of NumPy's function.
     place : tuple
         Rules are asked in ascending order of it.
     """
@@ -112,6 +114,7 @@ class Rule:
         "alone",
         "function",
         "house",
+        "instead",
         "kind",
         "lacks",
         "outlook",
@@ -142,6 +145,7 @@ class Rule:
         self.why_off: Callable[[], str | None] | None = None
         self.outlook: Callable[..., Outlook] | None = None
         self.alone: bool | Callable[..., bool] = False
+        self.instead: Function | None = None
         number = next(_numbers)
         self.place: tuple[int, ...] = (1, number) if self.house else (0, 0, 0, -number)
 
@@ -251,6 +255,7 @@ def implements(
     outlook: Callable[..., Outlook] | None = None,
     source: str | None = None,
     alone: bool | Callable[..., bool] = False,
+    instead: Function | None = None,
 ) -> Callable[[Implementation], Implementation]:
     """Register the decorated function as an implementation for distributed arrays.
 
@@ -277,6 +282,8 @@ def implements(
     alone : bool or callable
         Whether NumPy itself is called where one process has all elements in its host's memory: for functions whose
         results have the same bits, and are no views. ``alone(*args, **kwargs)`` tells it, as `when` does.
+    instead : callable, optional
+        What is called then, with ndarrays, in the place of NumPy's function: it does the same on all threads.
 
     Raises
     ------
@@ -300,7 +307,7 @@ def implements(
                 rule.wants_ufunc = signatures.takes_ufunc(function, key)
             if replicated is not None:
                 rule.replicated = replicated
-            rule.outlook, rule.alone = outlook, alone
+            rule.outlook, rule.alone, rule.instead = outlook, alone, instead
             add(key, rule)
         return function
 

@@ -12,6 +12,7 @@ from numpy.lib.array_utils import normalize_axis_index
 from numpy_dist import engine
 from numpy_dist.argument_types import Axes
 from numpy_dist.dispatch.core.registry import implements
+from numpy_dist.dispatch.patterns import thread_take
 from numpy_dist.dispatch.patterns.arguments import as_handle, astype, truth_of
 from numpy_dist.dispatch.patterns.axis_local import whole_along
 from numpy_dist.dispatch.patterns.blocks import blocks
@@ -32,7 +33,7 @@ adopt(__name__, np.select)
 _numpys_take_along_axis = numpy_source(np.take_along_axis)
 
 
-@implements(np.take, kind="parallel", alone=True)
+@implements(np.take, kind="parallel", alone=True, instead=thread_take.take)
 def take(
     a: Any, indices: Any, axis: int | None = None, out: DistArray | np.ndarray | None = None, mode: _ModeKind = "raise"
 ) -> object:
@@ -165,5 +166,8 @@ def take_along_axis(arr: Any, indices: Any, axis: int | None = -1) -> object:
     arr, layout = whole_along(arr, axis)
     wanted = layout.with_shape(indices.shape)
     values, chosen = blocks((arr, layout), (engine.aligned(indices, wanted), wanted))
-    made = np.take_along_axis(values, chosen, axis) if layout.box(engine.runtime().rank) is not None else chosen
-    return engine.from_local(made.astype(arr.dtype, copy=False), wanted)
+    with engine.Scratch() as scratch:
+        made = chosen
+        if layout.box(engine.runtime().rank) is not None:
+            made = thread_take.take_along_axis(values, chosen, axis, scratch.empty(chosen.shape, values.dtype))
+        return engine.from_local(made.astype(arr.dtype, copy=False), wanted)

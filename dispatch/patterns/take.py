@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 
 from numpy_dist import engine
 from numpy_dist.dispatch.core import fallback, registry
+from numpy_dist.dispatch.patterns import thread_take
 from numpy_dist.dispatch.patterns.arguments import astype, broadcasts_to
 from numpy_dist.dispatch.patterns.blocks import cuts_rows
 from numpy_dist.dispatch.patterns.index_arrays import Picked, own_positions, own_values, rows
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 @registry.internal("integer_getitem")
 def integer_getitem(x: object, items: tuple) -> Any:
     """``x[items]`` for an index with arrays of integers, perhaps beside masks (collective)."""
-    made = fallback.alone(operator.getitem, (x, items), {})
+    made = fallback.alone(operator.getitem, (x, items), {}, instead=thread_take.getitem)
     return fetch(Picked(x, items, "get")) if made is fallback.SLOW else made
 
 

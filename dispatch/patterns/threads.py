@@ -11,12 +11,15 @@ from contextvars import copy_context
 from functools import partial
 from itertools import product
 from math import prod
+from typing import TypeVar
 
 import numpy as np
 
 from numpy_dist import engine
 from numpy_dist.comm.supervision.signals import Postponed
-from numpy_dist.parallel.threads import run_together
+from numpy_dist.parallel.threads import on_each_thread, run_together
+
+T = TypeVar("T")
 
 FEW = 1 << 15
 """Elements that are not worth a thread."""
@@ -27,6 +30,31 @@ _CACHE_LINE = 64  # bytes
 def threads_of_rank() -> int:
     """How many threads the rank has."""
     return getattr(engine.runtime().backend, "threads", 1)
+
+
+def over_ranges(function: Callable[[int, int], T], length: int, few: int = FEW) -> list[T]:
+    """What a function gives for the ranges of so many elements, one on each thread of the rank.
+
+    Parameters
+    ----------
+    function : callable
+        ``function(low, high)``.
+    length : int
+    few : int
+        Elements that are not worth a thread.
+    """
+    count = max(min(threads_of_rank(), length // few), 1)
+    if count == 1:
+        return [function(0, length)]
+    points = [length * k // count for k in range(count + 1)]
+    found: dict[int, T] = {}
+
+    def compute(number: int) -> None:
+        found[number] = function(points[number], points[number + 1])
+
+    with Postponed():  # the threads have the memory until all have ended
+        on_each_thread(compute, count)
+    return [found[number] for number in range(count)]
 
 
 def in_parts(

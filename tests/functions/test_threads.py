@@ -17,12 +17,13 @@ import pytest
 
 import numpy_dist
 from numpy_dist import config, engine
-from numpy_dist.dispatch.patterns import threads
+from numpy_dist.dispatch.patterns import thread_take, threads
 from numpy_dist.parallel import thread_sort
 from numpy_dist.spmd_testing import run_simulated
 
 NUMBERS = np.random.default_rng(0).standard_normal((41, 60))
 POINTS = np.sort(NUMBERS[0])
+PLACES = np.random.default_rng(2).integers(-60, 60, (41, 60))
 CALLS = {
     "interp": lambda x: np.interp(x, POINTS, NUMBERS[1]),
     "interp of complex numbers": lambda x: np.interp(x, POINTS, NUMBERS[1] * 1j),
@@ -35,6 +36,14 @@ CALLS = {
     "a line in order": lambda x: np.sort(x.reshape(-1)),
     "a line in stable order": lambda x: np.sort(x.reshape(-1), stable=True),
     "argsort of a line": lambda x: np.argsort(x.reshape(-1), kind="stable"),
+    "elements at positions": lambda x: x.reshape(-1)[PLACES],
+    "rows at positions": lambda x: x[PLACES[0] % 41],
+    "elements of rows and columns": lambda x: x[PLACES % 41, PLACES],
+    "elements of columns": lambda x: x[np.arange(41)[:, None], PLACES[0, :9][None]],
+    "take": lambda x: np.take(x, PLACES.astype(np.int32)),
+    "take of columns": lambda x: np.take(x, PLACES[0], 1),
+    "take around the end": lambda x: np.take(x, PLACES * 99, mode="wrap"),
+    "take_along_axis": lambda x: np.take_along_axis(x, PLACES % 41, 0),
     "fft": lambda x: np.fft.fft(x),
     "fft of columns": lambda x: np.fft.fft(x, axis=0),
     "rfft of more elements": lambda x: np.fft.rfft(x, 100, 0),
@@ -56,6 +65,7 @@ LONGER = {
 def three_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(threads, "FEW", 8)
     monkeypatch.setattr(thread_sort, "FEW", 8)
+    monkeypatch.setattr(thread_take, "FEW", 8)
     monkeypatch.setattr(engine.runtime().backend, "threads", 3, raising=False)
 
 
@@ -89,6 +99,35 @@ def test_results_have_numpys_bits(call: Any, ranks: int) -> None:
             assert np.array_equal(found.gather(), expected)
 
     run_simulated(ranks, on_each_rank)
+
+
+@pytest.mark.parametrize("call", [call for name, call in CALLS.items() if "fft" not in name])
+@pytest.mark.usefixtures("three_threads")
+def test_several_threads_take_part(call: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    started = []
+    start = _thread.start_new_thread
+
+    def noting(*arguments: Any) -> int:
+        started.append(arguments)
+        return start(*arguments)
+
+    with config(MIN_SHARD_BYTES=0):
+        x = numpy_dist.asarray(NUMBERS.copy())
+        monkeypatch.setattr(_thread, "start_new_thread", noting)
+        found = call(x)
+        assert np.array_equal(found.gather(), call(NUMBERS))
+    assert len(started) >= 2
+
+
+def test_positions_out_of_bounds_are_told_as_numpy_does(three_threads: None) -> None:
+    line = numpy_dist.asarray(NUMBERS[0].copy())
+    wrong = PLACES + 1
+    with config(MIN_SHARD_BYTES=0):
+        for call in (lambda x: x[wrong], lambda x: np.take(x, wrong)):
+            with pytest.raises(IndexError) as told:
+                call(NUMBERS[0])
+            with pytest.raises(IndexError, match=f"^{told.value}$"):
+                call(line)
 
 
 @pytest.mark.usefixtures("three_threads")
