@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import accumulate
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,7 @@ from numpy_dist.dispatch.patterns.arguments import NoValue, as_handle, astype, m
 from numpy_dist.dispatch.patterns.blocks import blocks
 from numpy_dist.dispatch.patterns.numpy_source import numpy_source
 from numpy_dist.dispatch.patterns.take import within
+from numpy_dist.dispatch.patterns.threads import over_ranges
 from numpy_dist.ir.ops import SELECT
 from numpy_dist.ir.rules import broadcast_shapes, memory_order
 from numpy_dist.parallel import masks
@@ -31,6 +33,10 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from numpy_dist.distarray.array import DistArray
+
+
+_FEW = 1 << 18  # elements that are not worth a thread
+_PIECE = 1 << 16  # elements whose positions a cache holds
 
 
 @implements(np.nonzero, kind="parallel")
@@ -44,16 +50,41 @@ def nonzero(a: DistArray) -> tuple[DistArray, ...]:
         layout = engine.default_layout(line.shape, split=0)
         truth = engine.aligned(line, layout)
     (block,) = blocks((truth, layout), library=True)
-    found = compute("nonzero", np.nonzero, block)
     comm = engine.runtime().comm
-    result = masks.selection_layout(layout, truth.ndim, comm.allgather(len(found[0])))
     box = layout.box(comm.rank)
     assert box is not None
-    indices = tuple(where + low for where, (low, _) in zip(found, box, strict=True))
-    if truth.ndim != a.ndim:
-        shape = tuple(a.shape)
-        indices = compute("unravel", lambda flat: np.unravel_index(flat, shape), indices[0], shape=shape)
-    return tuple(engine.from_local(each, result)[:] for each in indices)  # NumPy's are views of one array
+    with engine.Scratch() as scratch:
+        if isinstance(block, np.ndarray):
+            indices = _true_places(block, [low for low, _ in box], scratch.empty)
+        else:
+            found = compute("nonzero", np.nonzero, block)
+            indices = tuple(where + low for where, (low, _) in zip(found, box, strict=True))
+        result = masks.selection_layout(layout, truth.ndim, comm.allgather(len(indices[0])))
+        if truth.ndim != a.ndim:
+            shape = tuple(a.shape)
+            indices = compute("unravel", lambda flat: np.unravel_index(flat, shape), indices[0], shape=shape)
+        return tuple(engine.from_local(each, result)[:] for each in indices)  # NumPy's are views of one array
+
+
+def _true_places(block: np.ndarray, lows: list[int], empty: Callable[..., np.ndarray]) -> tuple[np.ndarray, ...]:
+    """Where a rank's elements are true: indices along each axis, counted from `lows`; on all threads of the rank."""
+    each = max(prod(block.shape[1:]), 1)
+    step, few = max(_PIECE // each, 1), max(_FEW // each, 1)
+    counts = over_ranges(lambda low, high: (low, int(np.count_nonzero(block[low:high]))), len(block), few)
+    starts = dict(zip((low for low, _ in counts), accumulate((n for _, n in counts), initial=0), strict=False))
+    made = tuple(empty(sum(n for _, n in counts), np.intp) for _ in lows)
+
+    def fill(first: int, last: int) -> None:
+        start = starts[first]
+        for low in range(first, last, step):
+            found = np.nonzero(block[low : min(low + step, last)])
+            stop = start + len(found[0])
+            for axis, (where, into) in enumerate(zip(found, made, strict=True)):
+                np.add(where, lows[axis] + (0 if axis else low), out=into[start:stop])
+            start = stop
+
+    over_ranges(fill, len(block), few)
+    return made
 
 
 @implements(np.where, kind="native", varies=("x", "y"))  # None is an object like others to NumPy's

@@ -22,11 +22,11 @@ from numpy_dist.dispatch.patterns.blocks import blocks, exact_layout, in_boxes, 
 from numpy_dist.dispatch.patterns.fold import folded, own_blocks
 from numpy_dist.dispatch.patterns.numpy_source import adopt
 from numpy_dist.dispatch.patterns.replicate import everywhere, known, most_known, outlook_of_known
-from numpy_dist.dispatch.patterns.search import FEW, routed
+from numpy_dist.dispatch.patterns.search import FEW, looked_up, routed
 from numpy_dist.dispatch.patterns.select import boolean_getitem
 from numpy_dist.dispatch.patterns.sort import argsort_line, lexsort_line, sort_line
 from numpy_dist.dispatch.patterns.take import integer_getitem
-from numpy_dist.dispatch.patterns.threads import in_parts
+from numpy_dist.dispatch.patterns.threads import in_parts, over_ranges
 from numpy_dist.ir.rules import copy_axes
 from numpy_dist.parallel.arg_reductions import arg_reduce_all, arg_reduce_axis
 
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from numpy_dist.distarray import DistArray
+
+_FEW_LOOKED_AT = 1 << 18  # elements along whose rows an extreme is found sooner than a thread has begun
 
 adopt(__name__, np.flatnonzero)
 adopt(__name__, np.nanargmin, np.nanargmax, alone=True)
@@ -226,7 +228,8 @@ def _arg_reduce(
     if axis is None or a.ndim < 2:
         a, layout = in_boxes(a)
         (block,) = blocks((a, layout))
-        found: DistArray | np.intp = np.intp(arg_reduce_all(choose, block, layout, engine.runtime().comm))
+        chosen = arg_reduce_all(_on_all_threads(choose), block, layout, engine.runtime().comm)
+        found: DistArray | np.intp = np.intp(chosen)
     else:
         found = _along_axis(choose, a, normalize_axis_index(axis, a.ndim))
     if out is not None:
@@ -271,7 +274,26 @@ def _along_axis(choose: Function, a: DistArray, axis: int) -> DistArray:
     if layout.cut_of(axis) is not None and engine.default_shard(result.nelements * np.dtype(np.intp).itemsize):
         result = engine.default_layout(result.shape)  # else every rank would hold all of a large result
     (block,) = blocks((a, layout))
-    return engine.from_local(arg_reduce_axis(choose, block, layout, axis, result, engine.runtime().comm), result)
+    comm = engine.runtime().comm
+    return engine.from_local(arg_reduce_axis(_on_all_threads(choose), block, layout, axis, result, comm), result)
+
+
+def _on_all_threads(choose: Function) -> Function:
+    """`numpy.argmax` or `numpy.argmin` of a block: of parts of it, on the threads of the rank."""
+
+    def chosen(block: np.ndarray, axis: int | None = None, keepdims: bool = False) -> Any:
+        if axis is None:
+            return _first_of_parts(choose, block.reshape(-1)) if block.flags.c_contiguous else choose(block)
+        made = in_parts(lambda rows: choose(rows, axis=axis, keepdims=True), block, axis, few=_FEW_LOOKED_AT)
+        return made if keepdims else made.squeeze(axis)
+
+    return chosen
+
+
+def _first_of_parts(choose: Function, line: np.ndarray) -> Any:
+    """The position of the extreme of a line, among those of its parts: the first one, or the first NaN."""
+    places = over_ranges(lambda low, high: low + int(choose(line[low:high])), len(line), 4 * _FEW_LOOKED_AT)
+    return places[int(choose(line[places]))] if len(places) > 1 else places[0]
 
 
 @implements(np.argwhere, kind="composed")
@@ -312,11 +334,11 @@ def searchsorted(a: Any, v: Any, side: _SortSide = "left", sorter: object = None
         kind = np.result_type(a.dtype, v.dtype)  # what NumPy compares in
         points = astype(a, kind, copy=False)
         sought = astype(v, kind, copy=False)
-        return routed(points, sought, side, lambda q, held, low: low + np.searchsorted(held, q, side), np.intp)
+        return routed(points, sought, side, lambda q, held, low: low + looked_up(held, q, side), np.intp)
     layout = exact_layout(a)
     (held, _), owner = own_blocks(layout, a, None)
     values = known(v, np.searchsorted, "values to be found", chosen=True)
-    found = folded(np.searchsorted(held, np.atleast_1d(values), side), layout, owner)
+    found = folded(looked_up(held, np.atleast_1d(values), side), layout, owner)
     return found if v.ndim else found[0]
 
 

@@ -20,6 +20,7 @@ from numpy_dist.dispatch.patterns.arguments import NoValue, as_handle, moveaxis
 from numpy_dist.dispatch.patterns.axis_local import along, long_rows
 from numpy_dist.dispatch.patterns.numpy_source import numpy_source
 from numpy_dist.dispatch.patterns.replicate import known
+from numpy_dist.dispatch.patterns.threads import FEW, over_ranges
 from numpy_dist.ir import structure
 from numpy_dist.ir.rules import memory_axes
 
@@ -243,7 +244,7 @@ def _over(
     else:
         front = len(statistic.lead)
         result = along(
-            lambda *parts: statistic.of_rows(*parts, axis=axis, dtype=dtype),
+            lambda *parts: _of_rows(statistic, parts, axis, dtype),
             a,
             axis,
             front=front,
@@ -259,6 +260,21 @@ def _over(
         return result
     engine.assign(out, result, named="output array")
     return out
+
+
+def _of_rows(statistic: Statistic, parts: tuple[np.ndarray, ...], axis: int, dtype: np.dtype | None) -> np.ndarray:
+    """A statistic of this rank's rows; where it tells nothing of single ones, of parts of them on all threads."""
+    cut = max((other for other in range(parts[0].ndim) if other != axis), key=lambda other: parts[0].shape[other])
+    if statistic.nan or not all(isinstance(part, np.ndarray) for part in parts):
+        return statistic.of_rows(*parts, axis=axis, dtype=dtype)
+
+    def of_some(low: int, high: int) -> np.ndarray:
+        some = (slice(None),) * cut + (slice(low, high),)
+        return np.asarray(statistic.of_rows(*(part[some] for part in parts), axis=axis, dtype=dtype))
+
+    rows = parts[0].shape[cut]
+    found = over_ranges(of_some, rows, max(FEW * rows // max(parts[0].size, 1), 1))
+    return found[0] if len(found) == 1 else np.concatenate(found, len(statistic.lead) + cut - (cut > axis))
 
 
 def _memory_order(statistic: Statistic, arrays: tuple[DistArray, ...], axis: int) -> tuple[int, ...] | None:

@@ -14,10 +14,23 @@ from numpy.typing import DTypeLike
 
 from numpy_dist import engine
 from numpy_dist.dispatch.patterns.blocks import blocks, exact_layout, row_layout
+from numpy_dist.dispatch.patterns.threads import over_ranges
 from numpy_dist.parallel.request_reply import ask
 
 FEW = 1000
 """Values that one process looks up by NumPy alone: more are looked up by all its threads."""
+_EACH = 1 << 13  # values that are not worth a thread
+
+
+def looked_up(held: np.ndarray, sought: np.ndarray, side: Literal["left", "right"]) -> np.ndarray:
+    """`numpy.searchsorted`, on all threads of the rank."""
+    made = np.empty(sought.shape, np.intp)
+
+    def look_up(low: int, high: int) -> None:
+        made[low:high] = np.searchsorted(held, sought[low:high], side)
+
+    over_ranges(look_up, len(sought), _EACH)
+    return made
 
 
 def routed(

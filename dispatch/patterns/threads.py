@@ -58,7 +58,11 @@ def over_ranges(function: Callable[[int, int], T], length: int, few: int = FEW) 
 
 
 def in_parts(
-    function: Callable[[np.ndarray], object], block: np.ndarray, axis: int | None = None, empty: Callable = np.empty
+    function: Callable[[np.ndarray], object],
+    block: np.ndarray,
+    axis: int | None = None,
+    empty: Callable = np.empty,
+    few: int | None = None,
 ) -> np.ndarray:
     """``function(block)``, computed on all threads of the rank.
 
@@ -71,8 +75,10 @@ def in_parts(
         From the first one.
     empty : callable
         As `numpy.empty`: makes the result.
+    few : int, optional
+        Elements that are not worth a thread.
     """
-    count = _threads_for(block)
+    count = _threads_for(block) if few is None else min(threads_of_rank(), block.size // few)
     others = [other for other in range(block.ndim) if other != axis]
     cut = max(others, key=lambda other: (block.shape[other], -other), default=0)
     if count < 2 or not others or block.shape[cut] < count:
