@@ -17,7 +17,7 @@ import numpy as np
 
 from numpy_dist import engine
 from numpy_dist.comm.supervision.signals import Postponed
-from numpy_dist.parallel.threads import on_each_thread, run_together
+from numpy_dist.parallel.threads import on_ranges, run_together
 
 T = TypeVar("T")
 
@@ -43,18 +43,7 @@ def over_ranges(function: Callable[[int, int], T], length: int, few: int = FEW) 
     few : int
         Elements that are not worth a thread.
     """
-    count = max(min(threads_of_rank(), length // few), 1)
-    if count == 1:
-        return [function(0, length)]
-    points = [length * k // count for k in range(count + 1)]
-    found: dict[int, T] = {}
-
-    def compute(number: int) -> None:
-        found[number] = function(points[number], points[number + 1])
-
-    with Postponed():  # the threads have the memory until all have ended
-        on_each_thread(compute, count)
-    return [found[number] for number in range(count)]
+    return on_ranges(function, length, min(threads_of_rank(), length // few))
 
 
 def in_parts(

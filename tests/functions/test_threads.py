@@ -19,7 +19,7 @@ import numpy_dist
 from numpy_dist import config, engine
 from numpy_dist.dispatch.functions import indexing_generation, sorting, statistics_histograms, statistics_quantiles
 from numpy_dist.dispatch.patterns import search, thread_take, threads
-from numpy_dist.parallel import thread_sort
+from numpy_dist.parallel import selection, thread_sort
 from numpy_dist.spmd_testing import run_simulated
 
 NUMBERS = np.random.default_rng(0).standard_normal((41, 60))
@@ -61,6 +61,8 @@ CALLS = {
     "medians of columns": lambda x: np.median(x, 0),
     "quantiles of rows": lambda x: np.quantile(x, [0.1, 0.7, 0.8], axis=1),
     "quantiles of columns": lambda x: np.quantile(x, 0.3, axis=0, keepdims=True),
+    "median of all": lambda x: x[:1] - np.median(x),
+    "quantiles of all": lambda x: np.quantile(x, [0.1, 0.5, 0.7, 1]),
     "different values": lambda x: np.unique(np.abs(x).round(1)),
     "different integers": lambda x: np.unique((x * 99).astype(int)),
     "searchsorted in a sorted array": lambda x: np.searchsorted(np.sort(x.reshape(-1)), x.reshape(-1)),
@@ -89,6 +91,8 @@ THRESHOLDS = [
     (indexing_generation, "_PIECE"),
     (statistics_histograms, "_FEW"),
     (statistics_quantiles, "FEW"),
+    (selection, "WORTH"),
+    (selection, "FEW"),
 ]
 
 
