@@ -141,7 +141,7 @@ class Generator(np.random.Generator):
         shape = calls.shape_of(size)
         if shape is None or not np.dtype(dtype).isnative:
             return self._plain.integers(low, high, size, dtype, endpoint)
-        if share.is_small(shape, dtype):
+        if share.is_small(shape, dtype) or 0 in shape:  # of no samples NumPy looks at no bounds
             return share.array_of(self._plain, self._plain.integers(low, high, shape, dtype, endpoint))
         calls.check(self._plain, "integers", low, high, 1, dtype, endpoint)
         if high is None:

@@ -124,7 +124,7 @@ class RandomState(np.random.RandomState):
         kind = np.dtype("long" if dtype is int else dtype)
         if shape is None:
             return self._plain.randint(low, high, size, dtype)
-        if share.is_small(shape, kind) or not kind.isnative:
+        if share.is_small(shape, kind) or 0 in shape or not kind.isnative:  # of no samples NumPy looks at no bounds
             return share.array_of(self._plain, self._plain.randint(low, high, shape, dtype))
         calls.check(self._plain, "randint", low, high, 1, dtype)
         if high is None:

@@ -58,6 +58,7 @@ DELEGATED = {
     "scalars": lambda r: (r.random(), r.standard_normal(), r.integers(7), r.uniform(), r.normal())[-1],
     "no axes": lambda r: r.random(()),
     "no elements": lambda r: r.standard_normal((0, 3)),
+    "no elements between bounds": lambda r: r.integers(5, 5, (0, 3)),
 }
 KINDS = [np.random.PCG64, np.random.PCG64DXSM, np.random.Philox, np.random.MT19937, np.random.SFC64]
 
