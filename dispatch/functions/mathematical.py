@@ -140,7 +140,7 @@ def _round_complex(a: DistArray, decimals: int, out: DistArray | np.ndarray | No
 
 @implements(np.i0, kind="native")
 def i0(x: Any) -> DistArray:
-    """NumPy's function on each shard (executes what it needs; nothing is communicated)."""
+    """NumPy's function on each shard; collective where events are to be told at once."""
     x = as_handle(x)
     np.i0(np.zeros(0, x.dtype))  # NumPy's errors
     if x.dtype.kind != "f":
@@ -154,7 +154,9 @@ def i0(x: Any) -> DistArray:
         layout = engine.default_layout(tuple(x.shape))
         x = engine.aligned(x, layout)
     (block,) = blocks((x, layout))
-    return engine.from_local(np.i0(np.ascontiguousarray(block)), layout).transpose(np.argsort(order).tolist())
+    with engine.events_reported("divide", overflow="exp"):
+        made = np.i0(np.ascontiguousarray(block))
+    return engine.from_local(made, layout).transpose(np.argsort(order).tolist())
 
 
 @implements(np.convolve, kind="parallel")

@@ -324,3 +324,21 @@ def test_warnings_of_which_filters_make_errors_come_before_anything_is_written(w
             assert np.array_equal(x.gather(), expected)
 
     run_simulated(ranks, on_each_rank)
+
+
+@pytest.mark.parametrize("number", [np.inf, 1e3])
+def test_one_rank_meets_what_all_raise(number):
+    """Were it raised on one rank only, the others would wait for it."""
+    values = np.ones(9)
+    values[-1] = number
+
+    def told(x):
+        with np.errstate(all="raise", under="ignore"), pytest.raises(FloatingPointError) as caught:
+            engine.gather(np.i0(x)) if engine.is_handle(x) else np.i0(x)
+        return str(caught.value)
+
+    def on_each_rank():
+        with config(MIN_SHARD_BYTES=0, FALLBACK="error"):
+            assert told(split(values, 0)) == told(values)
+
+    run_simulated(3, on_each_rank)

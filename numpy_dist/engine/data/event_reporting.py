@@ -23,18 +23,21 @@ class events_reported:  # used as a statement, like numpy.errstate
         The function's name in NumPy's message.
     alike : bool
         Whether all ranks compute the same: then each tells at once, without communication.
+    overflow : str or None
+        The function's name where what is told is an overflow, if that is another's.
     """
 
-    __slots__ = ("_alike", "_errstate", "_name", "_runtime", "_site", "_state")
+    __slots__ = ("_alike", "_errstate", "_name", "_overflow", "_runtime", "_site", "_state")
 
-    def __init__(self, name: str, alike: bool = False) -> None:
-        self._name, self._runtime, self._alike = name, runtime(), alike
+    def __init__(self, name: str, alike: bool = False, overflow: str | None = None) -> None:
+        self._name, self._runtime, self._alike, self._overflow = name, runtime(), alike, overflow or name
         self._state, self._site = self._runtime.events.error_state(), user_site(1)
         self._errstate = np.errstate(all="call", call=self._note)
 
     def _note(self, kind: str, flag: int) -> None:
         serial = self._runtime.counters.statements
-        met = floating.event(serial, kind, self._name, self._state, self._site)
+        name = self._overflow if kind == "overflow" else self._name
+        met = floating.event(serial, kind, name, self._state, self._site)
         self._runtime.events.note(met, self._alike)
 
     def __enter__(self) -> None:
