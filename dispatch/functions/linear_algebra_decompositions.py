@@ -82,6 +82,7 @@ def _tall_rows(a: DistArray, *others: DistArray | np.ndarray) -> list[Array]:
     return [x[:mine].astype(kind) for x in held]
 
 
+@single_matrix.SILENT
 def _singular_values(a: DistArray) -> np.ndarray:
     """Those of a single tall or wide matrix, as NumPy's `svd` returns them."""
     rows = _tall_rows(_upright(a))
@@ -140,6 +141,7 @@ def lstsq(a: DistArray, b: DistArray, rcond: float | None = None) -> tuple[DistA
     return x, rest, type(like[2])(rank), values  # type: ignore[return-value]
 
 
+@single_matrix.SILENT
 def _of_reduced_system(
     a: DistArray, b: DistArray | np.ndarray, cutoff: float
 ) -> tuple[DistArray, DistArray, int, DistArray]:

@@ -37,11 +37,13 @@ if TYPE_CHECKING:
 
 _NO_EIGENVALUES = "Eigenvalues did not converge"
 _NO_SINGULAR_VALUES = "SVD did not converge"
+SILENT = np.errstate(all="ignore")  # as LAPACK is: an event of one rank, raised, would leave the others waiting
 
 
 # -- systems of equations --------------------------------------------------------------------------------------------
 
 
+@SILENT
 def solved(a: DistArray, b: DistArray) -> DistArray:
     """``numpy.linalg.solve``. Collective: the columns of `a` are dealt out, and each panel is sent to all twice."""
     kind = np.linalg.solve(np.zeros((0, 1, 1), a.dtype), np.zeros((1, 1), b.dtype)).dtype
@@ -51,6 +53,7 @@ def solved(a: DistArray, b: DistArray) -> DistArray:
     return solution_of(values, layout, tuple(b.shape), kind)
 
 
+@SILENT
 def inverse(a: DistArray) -> DistArray:
     """``numpy.linalg.inv``. Collective, as `solved`."""
     kind = np.linalg.inv(np.zeros((0, 1, 1), a.dtype)).dtype
@@ -96,6 +99,7 @@ def determinant(a: DistArray) -> np.inexact:
         return sign * np.exp(logarithm)
 
 
+@SILENT
 def cholesky_factor(a: DistArray, upper: bool) -> DistArray:
     """``numpy.linalg.cholesky``. Collective: each panel is sent to all."""
     kind = np.linalg.cholesky(np.eye(1, dtype=a.dtype)).dtype
@@ -109,6 +113,7 @@ def cholesky_factor(a: DistArray, upper: bool) -> DistArray:
 # -- orthogonal factors ----------------------------------------------------------------------------------------------
 
 
+@SILENT
 def orthogonal_factors(a: DistArray, mode: str) -> object:
     """``numpy.linalg.qr``. Collective: each panel is sent to all, twice where the orthogonal factor is wanted."""
     like = np.linalg.qr(np.zeros((1, 1), a.dtype))
@@ -154,6 +159,7 @@ def _taus(reflections: Reflections, kind: np.dtype) -> DistArray:
     return engine.wrap(made.astype(kind))
 
 
+@SILENT
 def tall_factors(a: DistArray, mode: str) -> object:
     """``numpy.linalg.qr`` of a tall matrix: its rows stay where they are. Collective, as `tall.factors`."""
     like = np.linalg.qr(np.zeros((1, 1), a.dtype))
@@ -166,6 +172,7 @@ def tall_factors(a: DistArray, mode: str) -> object:
     return rebuild(type(like), [engine.from_local(basis.astype(kind), layout), engine.wrap(triangle)])
 
 
+@SILENT
 def tall_singular(a: DistArray) -> object:
     """``numpy.linalg.svd`` of a tall matrix, without all left vectors. Collective, as `tall.factors`."""
     like = np.linalg.svd(np.zeros((1, 1), a.dtype))
@@ -187,6 +194,7 @@ def _first_row(layout: Layout) -> int:
 # -- eigenvalues and singular values ---------------------------------------------------------------------------------
 
 
+@SILENT
 def eigen(a: DistArray, uplo: str, vectors: bool) -> object:
     """``numpy.linalg.eigh`` and ``eigvalsh``. Collective, as `spectra.eigh`."""
     like = np.linalg.eigh(np.zeros((1, 1), a.dtype))
@@ -244,6 +252,7 @@ def _has_values_of_infinity() -> bool:
     return True
 
 
+@SILENT
 def singular(a: DistArray, full: bool, vectors: bool) -> object:
     """``numpy.linalg.svd``. Collective, as `spectra.svd`."""
     like = np.linalg.svd(np.zeros((1, 1), a.dtype))
@@ -343,6 +352,7 @@ def condition_by_inverse(a: DistArray, order: float | Literal["fro", "nuc"] | No
         return like.dtype.type(found)
 
 
+@SILENT
 def least_squares(a: DistArray, b: DistArray, cutoff: float) -> tuple[DistArray, DistArray, int, DistArray]:
     """``numpy.linalg.lstsq`` for columns `b`, of double precision. Collective, as `singular`, and two products."""
     try:

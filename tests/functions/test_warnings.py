@@ -342,3 +342,20 @@ def test_one_rank_meets_what_all_raise(number):
             assert told(split(values, 0)) == told(values)
 
     run_simulated(3, on_each_rank)
+
+
+@pytest.mark.parametrize(("rows", "number"), [(12, 1e307), (40, 1e-308)])
+def test_decompositions_are_silent(rows, number):
+    """As LAPACK is, of which NumPy reports no events: what one rank met, and raised, the others would wait for."""
+    values = np.abs(np.random.default_rng(0).standard_normal((rows, 6))) + 0.5
+    values[-1] *= number
+
+    def on_each_rank():
+        with config(MIN_SHARD_BYTES=0, FALLBACK="error"), np.errstate(all="raise"):
+            x = split(values, 0)
+            engine.gather(np.linalg.lstsq(x, x[:, 0])[0])
+            engine.gather(np.linalg.svdvals(x))
+            engine.gather(np.linalg.svd(x, full_matrices=False).U)
+            engine.gather(np.linalg.qr(x).Q)
+
+    run_simulated(3, on_each_rank)
