@@ -31,7 +31,8 @@ from numpy_dist.engine.data.watch import capsule as _capsule
 from numpy_dist.engine.data.watch import exchange as _exchange
 from numpy_dist.engine.data.windows import FREE, KINDS, hand_over, near
 from numpy_dist.engine.memory.handle import Handle
-from numpy_dist.ir.ops import STRIDE_SENSITIVE
+from numpy_dist.ir import structure
+from numpy_dist.ir.ops import COMPLEX_EXACT, STRIDE_SENSITIVE
 from numpy_dist.settings import config
 
 if TYPE_CHECKING:
@@ -42,7 +43,8 @@ _are_basic = BASIC.issuperset
 _are_integers = frozenset({int, np.int64, np.int32, np.intp}).issuperset
 _new = object.__new__
 _ndarray = np.ndarray
-NUMBERS = frozenset({int, float, bool, np.float64, np.float32, np.int64, np.int32, np.bool_})
+_REALS = frozenset({int, float, bool, np.float64, np.float32, np.int64, np.int32, np.bool_})
+NUMBERS = _REALS | {complex, np.complex128, np.complex64}
 _rules = registry.TABLE
 _slot = vars(Handle)
 _REDUCING = frozenset({"axis", "dtype", "keepdims"})
@@ -117,9 +119,24 @@ def _ascending(array: object) -> Any:
     return array.copy("K") if type(array) is _ndarray and min(array.strides, default=0) < 0 else array
 
 
+def _ascending_complex(array: object) -> Any:
+    """Elements for operations whose bits depend on strides where they are complex."""
+    return _ascending(array) if type(array) is _ndarray and array.dtype.kind == "c" else array
+
+
 def _aligned(array: object) -> object:
     """Elements of which NumPy's ``negative`` does not take strided ones for contiguous ones."""
     return array.copy("K") if type(array) is _ndarray and not array.flags.c_contiguous else array
+
+
+def _prepared_for(ufunc: np.ufunc) -> Function | None:
+    """What is made of elements before NumPy's ufunc has the engine's bits; None where that is nothing."""
+    name = ufunc.__name__
+    if name in STRIDE_SENSITIVE:
+        return _ascending
+    if name in COMPLEX_EXACT:
+        return _aligned if ufunc is np.negative else None
+    return _ascending_complex if "F->" in "".join(ufunc.types) else None
 
 
 def _left_to_engine(name: str) -> Function:
@@ -130,7 +147,8 @@ def _left_to_engine(name: str) -> Function:
 def _binary(
     name: str, operation: Function, ufunc: np.ufunc, reflected: bool = False
 ) -> Callable[[AtHand, object], object]:
-    prepared = _ascending if ufunc.__name__ in STRIDE_SENSITIVE else None
+    prepared = _prepared_for(ufunc)
+    always = ufunc.__name__ in STRIDE_SENSITIVE
 
     def method(self: AtHand, other: Any) -> object:
         if not self._window.readable:
@@ -150,7 +168,8 @@ def _binary(
             if not (mine.ndim == theirs.ndim == 1 or _is_small(mine, theirs)):
                 return _left_to_engine(name)(hand_over(self), other)
         if prepared is not None:
-            mine, theirs = prepared(mine), prepared(theirs)
+            if always or mine.dtype.kind == "c" or (type(theirs) is _ndarray and theirs.dtype.kind == "c"):
+                mine, theirs = prepared(mine), prepared(theirs)
         state = _capsule()
         known = watch.latest
         if known[0] is not state:
@@ -186,7 +205,8 @@ def _power(power: Callable[[AtHand, object], object]) -> Function:
 
 
 def _in_place(name: str, operation: Function, ufunc: np.ufunc) -> Callable[[AtHand, object], object]:
-    prepared = _ascending if ufunc.__name__ in STRIDE_SENSITIVE else None
+    prepared = _prepared_for(ufunc)
+    always = ufunc.__name__ in STRIDE_SENSITIVE
 
     def method(self: AtHand, other: object) -> object:
         window = self._window
@@ -199,17 +219,18 @@ def _in_place(name: str, operation: Function, ufunc: np.ufunc) -> Callable[[AtHa
             theirs is None
             or not window.readable
             or not (window.writeable or windows.may_be_written(window))
-            or mine.dtype.kind == "c"
-            or (prepared is not None and prepared(mine) is not mine)
+            or (prepared is not None and _depends_on_target(always, mine))
         ):
             return _left_to_engine(name)(hand_over(self), other)
+        if prepared is not None and type(theirs) is _ndarray:
+            theirs = _beside(prepared(theirs), mine)
         state = _capsule()
         known = watch.latest
         if known[0] is not state:
             known = watch.look(state)
         try:
             _exchange(known[1])
-            operation(mine, theirs if prepared is None else prepared(theirs))
+            operation(mine, theirs)
             _exchange(state)
         except BaseException:
             _exchange(state)
@@ -224,7 +245,7 @@ def _in_place(name: str, operation: Function, ufunc: np.ufunc) -> Callable[[AtHa
 
 
 def _unary(name: str, operation: Function, ufunc: np.ufunc) -> Callable[[AtHand], object]:
-    told, prepared = ufunc.__name__, _aligned if ufunc is np.negative else None
+    told, prepared = ufunc.__name__, _prepared_for(ufunc)
 
     def method(self: AtHand) -> object:
         if not self._window.readable:
@@ -367,6 +388,18 @@ class AtHand(DistArray):
         if type(value) not in NUMBERS or not assign(self, Ellipsis, value):
             DistArray.fill(hand_over(self), value)
 
+    def _view(self, operation: structure.Operation, *args: object, **kwargs: object) -> Any:
+        """The handle of a view that a structural operation makes (see `ir.structure`)."""
+        window, real = self._window, self._real
+        if window.readable and real.dtype.kind != "c":  # parts of those have a way of their own
+            found = structure.view(real, operation, *args, **kwargs)
+            if found.size and found.flags.writeable and found.dtype.char in KINDS:
+                if window is FREE:
+                    window = windows.family(self)  # type: ignore[assignment]
+                if window is not None:
+                    return view_at_hand(self, found, window)
+        return DistArray._view(hand_over(self), operation, *args, **kwargs)
+
     @property
     def T(self) -> DistArray:
         """View with the axes in reverse order."""
@@ -376,6 +409,38 @@ class AtHand(DistArray):
         if window is None or not window.readable:
             return DistArray.T.__get__(hand_over(self))  # type: ignore[attr-defined]
         return view_at_hand(self, self._real.T, window)
+
+    @property
+    def real(self) -> Any:
+        """View of the real part (the array itself where it is real)."""
+        if self._real.dtype.kind != "c" and self._window.readable:
+            return self
+        made = _part_of(self, "real")
+        return DistArray.real.__get__(hand_over(self)) if made is None else made  # type: ignore[attr-defined]
+
+    @real.setter
+    def real(self, value: object) -> None:
+        if (part := _part_of(self, "real")) is None or not assign(part, Ellipsis, value):
+            DistArray.real.__set__(hand_over(self), value)  # type: ignore[attr-defined]
+
+    @property
+    def imag(self) -> Any:
+        """View of the imaginary part; zeros that cannot be written where the array is real."""
+        made = _part_of(self, "imag")
+        return DistArray.imag.__get__(hand_over(self)) if made is None else made  # type: ignore[attr-defined]
+
+    @imag.setter
+    def imag(self, value: object) -> None:
+        if (part := _part_of(self, "imag")) is None or not assign(part, Ellipsis, value):
+            DistArray.imag.__set__(hand_over(self), value)  # type: ignore[attr-defined]
+
+    def conj(self, *args: object, **kwargs: object) -> Self:
+        """Complex conjugate; real arrays are returned as they are."""
+        if not args and not kwargs and self._real.dtype.kind in "iufc":
+            return np.conjugate(self) if self._real.dtype.kind == "c" else self  # type: ignore[return-value]
+        return DistArray.conj(hand_over(self), *args, **kwargs)
+
+    conjugate = conj
 
     def copy(self, order: object = "C") -> Self:
         """Copy of the array."""
@@ -399,6 +464,27 @@ def view_at_hand(x: AtHand, part: np.ndarray, window: windows.Window) -> AtHand:
     elif part.nbytes == x._real.nbytes:
         _keep_owner(made, _owner_of(x))
     return made
+
+
+def _part_of(x: AtHand, name: str) -> AtHand | None:
+    """The real or the imaginary part of complex elements; None where they are not, or the engine would copy it.
+
+    Products of parts depend on how they lie. The engine has no map of a part of elements that go on in the next row.
+    """
+    real, window = x._real, x._window
+    if real.dtype.kind != "c" or not window.readable:
+        return None
+    if window is FREE:
+        window = windows.family(x)  # type: ignore[assignment]
+        if window is None:
+            return None
+    shape = window.whole.shape if window.storage is None else window.storage.shape
+    if len(shape) > 1 and real.ndim and real.size and real.shape != shape:
+        row, step = shape[-1] * real.itemsize, real.strides[-1]
+        begin = (windows.address(real) - window.address) % row
+        if not 0 <= begin + (real.shape[-1] - 1) * step < row and abs(step) < row:
+            return None
+    return view_at_hand(x, getattr(real, name), window)
 
 
 def _owner_of(x: object) -> object:
@@ -489,7 +575,7 @@ def assign(x: Handle, key: Any, value: Any) -> bool:
     real, kind, given = x._real, type(key), type(value)
     if given in NUMBERS:
         char = real.dtype.char
-        if char != "d" and not _converts(given, char):
+        if not (char == "d" and given in _REALS) and not _converts(given, char):
             return False
         if kind is tuple and len(key) == real.ndim and _are_integers(map(type, key)):  # an element
             real[key] = value
@@ -518,12 +604,12 @@ def assign(x: Handle, key: Any, value: Any) -> bool:
 
 def _converts(kind: type, char: str) -> bool:
     """Whether a number becomes one of a dtype without a floating-point event, and with no error but NumPy's own."""
-    return char == "d" or _CHARS.get(kind) == char or (kind is int and char in "bBhHiIlLqQ")
+    if char == "d" or char == "D":
+        return char == "D" or kind in _REALS
+    return _CHARS.get(kind) == char or (kind is int and char in "bBhHiIlLqQ")
 
 
-_CHARS: dict[type, str] = {
-    kind: np.dtype(kind).char for kind in (bool, np.float64, np.float32, np.int64, np.int32, np.bool_)
-}
+_CHARS: dict[type, str] = {kind: np.dtype(kind).char for kind in NUMBERS - {int, float, complex}}
 _CASTS: dict[tuple[np.dtype, np.dtype], bool] = {}
 
 
@@ -596,6 +682,20 @@ def _product(name: str, left: object, right: object) -> object:
 # -- ufuncs ----------------------------------------------------------------------------------------------------------
 
 
+def _depends_on_target(always: bool, target: np.ndarray) -> bool:
+    """Whether bits depend on the strides of what is written to, where they do so `always` and where it is complex."""
+    if always and _ascending(target) is not target:
+        return True
+    return target.dtype.kind == "c" and not target.flags.c_contiguous
+
+
+def _beside(x: np.ndarray, target: np.ndarray) -> np.ndarray:
+    """Complex operands where NumPy takes no other way because what is written to lies among them."""
+    if x.dtype.kind == "c" and x is not target and np.may_share_memory(x, target):
+        return x.copy("K")
+    return x
+
+
 class _UfuncCall(NamedTuple):
     """How a ufunc is called.
 
@@ -615,9 +715,7 @@ class _UfuncCall(NamedTuple):
 
 
 def _call_of(ufunc: np.ufunc) -> _UfuncCall:
-    name = ufunc.__name__
-    prepared = _ascending if name in STRIDE_SENSITIVE else _aligned if ufunc is np.negative else None
-    return _UfuncCall(name, functools.partial(call_name, ufunc), prepared)
+    return _UfuncCall(ufunc.__name__, functools.partial(call_name, ufunc), _prepared_for(ufunc))
 
 
 _CALLS = {
@@ -660,7 +758,10 @@ def _computed(ufunc: np.ufunc, inputs: tuple, kwargs: Keywords) -> object:
     if target is None:
         made = watch.applied(ufunc, told, tuple(values))
         return near(made) if type(made) is _ndarray else made
-    watch.watched(ufunc, told, *values, **{**kwargs, "out": target._real})
+    out = target._real
+    if prepared is not None:
+        values = [_beside(x, out) if type(x) is _ndarray else x for x in values]
+    watch.watched(ufunc, told, *values, **{**kwargs, "out": out})
     return target
 
 
@@ -671,13 +772,13 @@ def _target(call: _UfuncCall, kwargs: Keywords) -> AtHand | None:
     (target,) = kwargs["out"]
     if type(target) is not AtHand or target._real.dtype.char not in _WRITTEN:
         return None
-    if call.prepared is not None and call.prepared(target._real) is not target._real:
+    if call.prepared is not None and _depends_on_target(call.name in STRIDE_SENSITIVE, target._real):
         return None
     window = target._window
     return target if window.readable and (window.writeable or windows.may_be_written(window)) else None
 
 
-_WRITTEN = frozenset("bBhHiIlLqQfd")
+_WRITTEN = frozenset("bBhHiIlLqQfdFD")
 _OUT = frozenset({"out", "casting"})
 _CASTINGS = frozenset({"unsafe", "same_kind"})
 

@@ -59,7 +59,7 @@ def _folded(function: Function, x: AtHand, axis: Any = None, *, keepdims: object
     real = x._real
     if others or type(keepdims) is not bool or not x._window.readable or not real.size or not is_ours(function):
         return None
-    if function is np.mean and real.dtype.char not in "fd":
+    if function is np.mean and real.dtype.char not in "fdFD":
         return None
     if windows.eager and not windows.permits(real.nbytes):
         return None
@@ -88,6 +88,7 @@ def _folding(name: str, function: Function) -> Function:
 # -- functions -------------------------------------------------------------------------------------------------------
 
 _SILENT = frozenset((*VIEWS, *TOLD))  # which compute nothing
+_FLATTENING = frozenset((np.ravel, np.reshape))
 _WRITTEN = ("out", "overwrite_input")
 """Parameters by which a function writes to its arguments: the engine's."""
 _MOST_GROWN = 16
@@ -146,7 +147,18 @@ def _by_numpy(function: Function, args: tuple, kwargs: Keywords, call: Function 
     else:
         with outcome.Retold():
             made = call(*values, **kwargs)
-    return made if isinstance(made, np.generic) else _as_result(made, given)
+    if isinstance(made, np.generic):
+        return made
+    found = _as_result(made, given)
+    if (
+        function in _FLATTENING
+        and type(found) is AtHand
+        and made.dtype.kind == "c"
+        and found._window is FREE
+        and given[0][1].ndim > 1
+    ):
+        return None  # whose parts would lie in rows
+    return found
 
 
 def _as_result(made: Any, given: list[tuple[DistArray | np.ndarray, np.ndarray]]) -> object:
@@ -157,14 +169,14 @@ def _as_result(made: Any, given: list[tuple[DistArray | np.ndarray, np.ndarray]]
             return made
         items = [_as_result(item, given) for item in made]
         return None if any(item is None for item in items) else rebuild(kind, items)
-    if made.nbytes >= windows.limit or made.dtype.char not in KINDS:
+    if made.nbytes >= windows.limit or made.dtype.char not in KINDS or not made.flags.writeable:
         return None
     base = made.base
     for x, real in given:
         if made is real:
             return x
         if base is not None and (base is real or base is real.base):
-            if type(x) is not AtHand or not made.flags.writeable:
+            if type(x) is not AtHand:
                 return None
             window = x._window
             if window is FREE:
@@ -254,6 +266,10 @@ _BEFORE_WRITTEN = {function: _position_of_written(function) for function in _HOU
 _DTYPE_AT = {function: _position_of(("dtype",), function) for function in _HOUSE}
 
 
+_FINDING = frozenset(("composed", "structural"))
+"""Kinds of rules whose functions are made of others, and of views."""
+
+
 def _find_routes() -> None:
     """Sort the functions by who computes them, once all rules of the house are known."""
     for function in list(_rules):
@@ -268,7 +284,7 @@ def _route_function(key: Key) -> None:
         ROUTES[key] = _HOUSE[key]
     else:
         ROUTES.pop(key, None)
-    if ours and record is not None and record.kind == "composed" and not isinstance(key, tuple):
+    if ours and record is not None and record.kind in _FINDING and not isinstance(key, tuple):
         COMPOSED.add(key)
     else:
         COMPOSED.discard(key)

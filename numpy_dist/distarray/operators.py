@@ -32,7 +32,7 @@ Operator = Callable[[engine.Handle, object], Any]
 PLAIN = frozenset(
     {int, float, complex, bool, np.ndarray, np.float64, np.float32, np.int64, np.int32, np.bool_, np.complex128}
 )
-_PYTHONS = frozenset({int, float})
+_PYTHONS = frozenset({int, float, complex})
 _SINGLE = 2.0**128 - 2.0**103  # and more is no finite number of single precision
 _EVENTFUL = frozenset(
     (np.true_divide, np.floor_divide, np.remainder, np.fmod, np.divmod, np.power, np.float_power, np.reciprocal)
@@ -147,9 +147,14 @@ def event_name(ufunc: np.ufunc, left: object, right: object, in_place: bool = Fa
 def call_name(ufunc: np.ufunc, left: Any, right: Any) -> str:
     """The name of a ufunc, or of the cast of a number that single precision cannot hold."""
     for array, number in ((left, right), (right, left)):
-        if type(number) in _PYTHONS and array.dtype.char == "f" and number - number == 0 and abs(number) >= _SINGLE:
+        if type(number) in _PYTHONS and array.dtype.char in "fF" and _is_beyond_single(number):
             return "cast"
     return ufunc.__name__
+
+
+def _is_beyond_single(number: complex) -> bool:
+    """Whether a part of a number is finite, and infinite in single precision."""
+    return any(part - part == 0 and abs(part) >= _SINGLE for part in (number.real, number.imag))
 
 
 def _binary(operation: Function, ufunc: np.ufunc) -> Operator:

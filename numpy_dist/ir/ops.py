@@ -176,6 +176,12 @@ STRIDE_SENSITIVE = frozenset(
     "arctanh cbrt power float_power sqrt hypot".split()
 )
 
+COMPLEX_EXACT = frozenset(
+    "add subtract negative positive conjugate equal not_equal less less_equal greater greater_equal maximum minimum "
+    "fmax fmin logical_and logical_or logical_xor logical_not isnan isinf isfinite".split()
+)
+"""Those whose results for complex numbers are the same whatever the strides: a part is rounded once, or not at all."""
+
 
 def wants_ascending(op: Op, dtype: np.dtype) -> bool:
     """Whether tiles of this op must be ascending for its results not to depend on the stride."""

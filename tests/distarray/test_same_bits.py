@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import warnings
 from typing import Any
 
@@ -104,7 +105,7 @@ SHAPES = [(7,), (100,), (2049,), (9000,), (3, 5), (64, 64), (65, 30), (200, 70),
 VIEWS = {"whole": lambda x: x, "transposed": lambda x: x.T, "strided": lambda x: x[::2], "reversed": lambda x: x[::-1]}
 
 
-@pytest.mark.parametrize("kind", "dfl?")
+@pytest.mark.parametrize("kind", "dflDF?")
 @pytest.mark.parametrize("name", MADE_OF_MANY)
 def test_the_bits_of_larger_arrays_are_the_engines(name: str, kind: str) -> None:
     """Zeros of both signs and equal values among them, of lengths on both sides of the summation tree's."""
@@ -112,7 +113,9 @@ def test_the_bits_of_larger_arrays_are_the_engines(name: str, kind: str) -> None
     for shape in SHAPES:
         values = rng.standard_normal(shape) * 10.0 ** rng.integers(-6, 6, shape)
         values[rng.random(shape) < 0.05], values[rng.random(shape) < 0.02] = 0, -0.0
-        values = values.astype(kind) if kind in "df" else (values % 100).astype(kind)
+        if kind in "DF":
+            values = values + 1j * rng.permutation(values.ravel()).reshape(shape)
+        values = values.astype(kind) if kind in "dfDF" else (values % 100).astype(kind)
         for view in VIEWS:
             found = []
             for limit in (LIMIT, 0):
@@ -126,3 +129,62 @@ def test_the_bits_of_larger_arrays_are_the_engines(name: str, kind: str) -> None
                         continue
                     found.append(_told(made, made.gather() if engine.is_handle(made) else made))
             assert found[0] == found[1], (shape, view)
+
+
+def _into(operation: Any, x: Any, y: Any, out: Any) -> Any:
+    operation(x, y, out=out)
+    return out
+
+
+COMPLEX: dict[str, Any] = {
+    "descending on the left": lambda x, y: x[::-1] * y,
+    "descending on the right": lambda x, y: x * y[::-1],
+    "descending and real": lambda x, y: x[::-1] * y.real,
+    "strided": lambda x, y: x[::2] * y[1::2],
+    "quotient": lambda x, y: x[::-1] / y,
+    "power": lambda x, y: x[::-1] ** 2,
+    "square": lambda x, y: np.square(x[::-1]),
+    "square of one": lambda x, y: np.square(x[3:4].reshape(())),
+    "magnitude": lambda x, y: abs(x[::-1]),
+    "absolute": lambda x, y: np.abs(x[::-1]),
+    "number": lambda x, y: x[::-1] * (0.1 + 3j),
+    "NumPy's number": lambda x, y: np.complex64(0.1 + 3j) * x[::-1],
+    "real number": lambda x, y: x[::-1] * 0.1,
+    "reciprocal": lambda x, y: np.reciprocal(x[::-1]),
+    "conjugate": lambda x, y: x[::-1].conj() * y,
+    "out": lambda x, y: _into(np.multiply, x, y, x[:]),
+    "strided out": lambda x, y: _into(np.multiply, x[::2], y[::2], x[1::2]),
+    "descending out": lambda x, y: _into(np.multiply, x, x, y[::-1]),
+    "out that overlaps": lambda x, y: _into(np.multiply, x[:-1], y[1:], x[1:]),
+    "sum of strided ones": lambda x, y: _into(np.add, x[::2], y[::2], x[1::2]),
+}
+IN_PLACE = {
+    "whole": lambda x, y: (x, y),
+    "strided": lambda x, y: (x[::2], y[::2]),
+    "descending": lambda x, y: (x, y[::-1]),
+    "into descending": lambda x, y: (x[::-1], y),
+    "overlapping": lambda x, y: (x[1:], x[:-1]),
+    "interleaved": lambda x, y: (x[1::2], x[::2]),
+    "real": lambda x, y: (x, y.real),
+    "parts": lambda x, y: (x.real, x.imag),
+    "number": lambda x, y: (x, 0.1 + 3j),
+}
+ENGINES = ("square of one", "strided out", "descending out", "into descending", "strided", "interleaved")
+"""What is written with other strides, and what is a number."""
+
+
+@pytest.mark.parametrize("kind", "FD")
+@pytest.mark.parametrize("name", [*COMPLEX, *IN_PLACE])
+def test_complex_numbers_have_the_engines_bits(name: str, kind: str) -> None:
+    rng = np.random.default_rng(len(name))
+    pair = rng.standard_normal((2, 300, 2)).view(complex)[..., 0].astype(kind)
+    calls: list[Any] = [COMPLEX[name]] if name in COMPLEX else [operator.imul, operator.iadd, operator.itruediv]
+    for call in calls:
+        found = []
+        for limit in (LIMIT, 0):
+            with config(MIN_SHARD_BYTES=0, AT_ONCE=limit):
+                x, y = (windows.near(v.copy()) if limit else engine.from_global(v) for v in pair)
+                made = call(x, y) if name in COMPLEX else call(*IN_PLACE[name](x, y))
+                assert name in ENGINES or (type(made) is AtHand) == bool(limit)
+                found.append([v.gather().tobytes() if engine.is_handle(v) else v.tobytes() for v in (made, x, y)])
+        assert found[0] == found[1], call

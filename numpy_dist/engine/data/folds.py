@@ -83,7 +83,7 @@ def folded_along(
     if fold is None:
         return None
     outer, length, inner, shape = fold
-    floating = elements.dtype.kind == "f"
+    floating = elements.dtype.kind in "fc"
     rows = elements.reshape((outer, length) if inner == 1 else (outer, length, inner))
     if not rows.flags.c_contiguous:
         rows = rows.copy()
@@ -91,7 +91,7 @@ def folded_along(
         made = watch.watched(_in_tree, "reduce", ufunc, rows)
     else:
         made = ufunc.reduce(rows, 1)
-    if floating and ufunc is not np.add and elements.size > TILE_ELEMENTS and not made.all():
+    if floating and ufunc is not np.add and elements.size > TILE_ELEMENTS and _has_zeros(made):
         return None  # of zeros of both signs, NumPy takes one or the other, depending on how many it looks at
     return made.reshape(shape) if shape else made.reshape(())[()]
 
@@ -110,9 +110,13 @@ def _in_tree(ufunc: np.ufunc, rows: np.ndarray) -> np.ndarray:
     return fold_chunks(ufunc.reduce, parts if rows.ndim == 2 else _one_nan(ufunc, parts))
 
 
+def _has_zeros(made: np.ndarray) -> bool:
+    return not (made.real.all() and made.imag.all()) if made.dtype.kind == "c" else not made.all()
+
+
 def _one_nan(ufunc: np.ufunc, parts: np.ndarray) -> np.ndarray:
     """As `summation.one_nan`."""
-    if ufunc is np.add:
+    if ufunc is np.add and parts.dtype.kind == "f":
         unlike = parts != parts
         if 1 in unlike.tobytes():  # a fifth of the time of `any`, for few parts
             parts[unlike] = np.nan
@@ -130,6 +134,6 @@ def mean_of(sums: Any, count: int) -> np.ndarray | np.generic:
         Of all elements that were added.
     """
     if type(sums) is not np.ndarray:
-        return type(sums)(sums / count)
+        return type(sums)(sums / (np.intp(count) if type(sums) is np.complex64 else count))  # in double precision
     each = np.intp(count // sums.size)
     return watch.watched(np.true_divide, "divide", sums, each, out=sums, casting="unsafe")

@@ -94,9 +94,7 @@ def _count(elements: np.ndarray, dtype: DTypeLike | None) -> Any:
     return np.asarray(np.count_nonzero(elements)).astype(kind)[()]
 
 
-def reduced(
-    ufunc: np.ufunc, elements: np.ndarray, axis: Axes, keepdims: bool
-) -> np.ndarray | np.generic | None:
+def reduced(ufunc: np.ufunc, elements: np.ndarray, axis: Axes, keepdims: bool) -> np.ndarray | np.generic | None:
     """Elements reduced to a scalar or along axes as the summation tree has it; None where the engine has to do it."""
     if not keepdims and axis is None and elements.ndim > 1 and elements.flags.c_contiguous:
         elements = elements.reshape(-1)
@@ -117,7 +115,7 @@ def folded(ufunc: np.ufunc, elements: np.ndarray, dtype: DTypeLike | None = None
     dtype
         As for ``reduce``.
     """
-    floating = elements.dtype.char in "fd"
+    floating = elements.dtype.char in "fdFD"
     if dtype is not None and ufunc not in TRUTHS:
         kind = np.dtype(dtype)
         if kind != elements.dtype and (floating or kind.char not in "bBhHiIlLqQ"):
@@ -128,7 +126,8 @@ def folded(ufunc: np.ufunc, elements: np.ndarray, dtype: DTypeLike | None = None
     # One event is told once, whichever of the chunks have met it.
     fold = _fold_chunks if ufunc is np.add and floating and len(elements) > CHUNK else ufunc.reduce
     made = watch.watched(fold, "reduce", elements, **options)
-    if floating and ufunc is not np.add and ufunc not in TRUTHS and not made:
+    ordered = floating and ufunc is not np.add and ufunc not in TRUTHS
+    if ordered and not (made.real and (made.imag or made.dtype.kind == "f")):
         return None  # of zeros of both signs, NumPy takes one or the other, depending on where they lie
     return made
 

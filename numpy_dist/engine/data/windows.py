@@ -40,9 +40,12 @@ if TYPE_CHECKING:
 
 _new = object.__new__
 
-# Dtypes of which NumPy's results do not depend on strides: not those of half precision, and complex ones only where
-# their elements are ascending.
-KINDS = frozenset("?bBhHiIlLqQfd")
+KINDS = frozenset("?bBhHiIlLqQfdFD")
+"""Dtypes of which NumPy's results do not depend on strides: not those of half precision.
+
+Of complex ones some do (`ir.ops.COMPLEX_EXACT`): NumPy takes another way for products whose operands descend, and for
+results that are not contiguous, or lie among the operands.
+"""
 
 limit = 0
 """Arrays with fewer bytes than this are worked on at once; read by every index expression."""
@@ -135,7 +138,7 @@ def family(x: Handle) -> Window | None:
     whole = x._real
     if whole.dtype.char not in KINDS or not whole.flags.forc:
         return None
-    made = x._window = Window(None, _address(whole), whole)
+    made = x._window = Window(None, address(whole), whole)
     made.first = weakref.ref(x)
     return made
 
@@ -288,7 +291,7 @@ def _opened_everywhere(rt: Runtime, storage: Storage, used: bool) -> Window | No
     copy = copy_of(rt, storage) if used else known_copy(storage)
     if copy is None:
         return None
-    made = Window(storage, _address(copy))
+    made = Window(storage, address(copy))
     made.walk = storage.walk
     storage.window = weakref.ref(made)
     return made
@@ -376,7 +379,7 @@ def hand_over(x: Handle) -> Any:
         storage.owner = window.first
         window.storage, window.readable, window.writeable = storage, False, False
         window.whole, window.token = None, storage.token
-    offset = _address(real) - window.address if real.size else 0
+    offset = address(real) - window.address if real.size else 0
     array = placed(real.dtype, offset, real.shape, real.strides)
     view = view_of(storage.layout, storage.dtype.itemsize, array)
     array = view.array if view.writeable else array
@@ -399,5 +402,6 @@ def _turned(x: Handle, array: np.ndarray, storage: Storage | None, ref: Ref | No
     return x
 
 
-def _address(array: np.ndarray) -> int:
+def address(array: np.ndarray) -> int:
+    """Of the first element."""
     return array.__array_interface__["data"][0]

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
 _SCALARS = (int, float, complex, bool, np.generic)
 _ndarray = np.ndarray
-_SAME_EVERYWHERE = windows.KINDS | frozenset("FD")  # contiguous ones of these are computed with the same bits
 
 
 def numpy_error(function: Callable, args: Sequence[object], kwargs: Keywords | None = None) -> NoReturn:
@@ -245,7 +244,7 @@ def _values_here(rt: Runtime, op: Op, inputs: Sequence[object], outs: tuple) -> 
         return None
     operands = [operand_of(x) for x in inputs]
     arrays = [metadata(x) for x in (*operands, outs[0]) if isinstance(x, Handle | _ndarray)]
-    if not all(x.flags.c_contiguous and x.dtype.char in _SAME_EVERYWHERE for x in arrays):
+    if not all(x.flags.c_contiguous and x.dtype.char in windows.KINDS for x in arrays):
         return None
     found = []
     for x in operands:
