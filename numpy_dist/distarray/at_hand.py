@@ -32,6 +32,7 @@ from numpy_dist.engine.data.watch import exchange as _exchange
 from numpy_dist.engine.data.windows import FREE, KINDS, hand_over, near
 from numpy_dist.engine.memory.handle import Handle
 from numpy_dist.ir import structure
+from numpy_dist.ir.meta_arrays import is_writeable
 from numpy_dist.ir.ops import COMPLEX_EXACT, STRIDE_SENSITIVE
 from numpy_dist.settings import config
 
@@ -47,12 +48,24 @@ _REALS = frozenset({int, float, bool, np.float64, np.float32, np.int64, np.int32
 NUMBERS = _REALS | {complex, np.complex128, np.complex64}
 _rules = registry.TABLE
 _slot = vars(Handle)
+_RUNNING: dict[tuple[np.ufunc, str], Function] = {
+    (np.add, "accumulate"): np.cumsum,
+    (np.multiply, "accumulate"): np.cumprod,
+    (np.multiply, "reduce"): np.prod,
+}
+"""Methods of ufuncs that are functions, for vectors."""
 _REDUCING = frozenset({"axis", "dtype", "keepdims"})
 ROUTES: dict[Key, Function] = {}
 """How a function is computed at once, while nobody else has rules for it: ``route(args, kwargs)`` gives None where the
 engine has to."""
+WRITERS: dict[Key, Callable[[tuple, Keywords], bool]] = {}
+"""How a function writes to an array at once, in the same way; False where the engine has to."""
 COMPOSED: set[Function] = set()
 """Functions that are made of others, each of which may be at once."""
+
+
+def _none(args: tuple, kwargs: Keywords) -> None:
+    """Nothing is at hand where somebody else has rules for a function."""
 
 
 def routed(function: Function, args: tuple, kwargs: Keywords) -> object:
@@ -318,6 +331,8 @@ class AtHand(DistArray):
             made = route(args, kwargs)
             if made is not None:
                 return made
+        elif func in WRITERS and WRITERS[func](args, kwargs):
+            return None
         if func in COMPOSED and "out" not in kwargs:
             return DistArray.__array_function__(self, func, types, args, kwargs)
         return DistArray.__array_function__(hand_over(self), func, types, args, kwargs)
@@ -345,6 +360,10 @@ class AtHand(DistArray):
                     return operator_of(self, inputs[0])
             made = _computed(ufunc, inputs, kwargs)
             if made is not None:
+                return made
+        running = _RUNNING.get((ufunc, method))
+        if running is not None and not kwargs and len(inputs) == 1 and type(inputs[0]) is AtHand:
+            if inputs[0]._real.ndim == 1 and (made := ROUTES.get(running, _none)(inputs, kwargs)) is not None:
                 return made
         if method == "reduce" and len(inputs) == 1 and type(inputs[0]) is AtHand and not kwargs.keys() - _REDUCING:
             return DistArray.__array_ufunc__(self, ufunc, method, *inputs, **kwargs)  # which asks `engine.reduction`
@@ -383,6 +402,11 @@ class AtHand(DistArray):
         if not assign(self, key, value):
             DistArray.__setitem__(hand_over(self), key, value)
 
+    def put(self, indices: object, values: object, mode: object = "raise") -> None:
+        """Set elements by flat index (as `numpy.put`)."""
+        if np.put not in WRITERS or not WRITERS[np.put]((self, indices, values), {"mode": mode}):
+            DistArray.put(hand_over(self), indices, values, mode)
+
     def fill(self, value: object) -> None:
         """Set every element to a scalar."""
         if type(value) not in NUMBERS or not assign(self, Ellipsis, value):
@@ -393,7 +417,7 @@ class AtHand(DistArray):
         window, real = self._window, self._real
         if window.readable and real.dtype.kind != "c":  # parts of those have a way of their own
             found = structure.view(real, operation, *args, **kwargs)
-            if found.size and found.flags.writeable and found.dtype.char in KINDS:
+            if found.size and is_writeable(found) and found.dtype.char in KINDS:
                 if window is FREE:
                     window = windows.family(self)  # type: ignore[assignment]
                 if window is not None:
@@ -499,7 +523,18 @@ _keep_owner = _slot["_owner"].__set__
 
 
 PASSED = frozenset(
-    {*NUMBERS, type(None), str, slice, type, bytes, EllipsisType, np.dtype, *map(type, map(np.dtype, KINDS))}
+    {
+        *NUMBERS,
+        type(None),
+        type(np._NoValue),
+        str,
+        slice,
+        type,
+        bytes,
+        EllipsisType,
+        np.dtype,
+        *map(type, map(np.dtype, KINDS)),
+    }
 )
 """Types of arguments, besides arrays, that functions get as they are."""
 
@@ -575,7 +610,7 @@ def assign(x: Handle, key: Any, value: Any) -> bool:
     real, kind, given = x._real, type(key), type(value)
     if given in NUMBERS:
         char = real.dtype.char
-        if not (char == "d" and given in _REALS) and not _converts(given, char):
+        if not (char == "d" and given in _REALS) and not converts(given, char):
             return False
         if kind is tuple and len(key) == real.ndim and _are_integers(map(type, key)):  # an element
             real[key] = value
@@ -587,7 +622,7 @@ def assign(x: Handle, key: Any, value: Any) -> bool:
             return False
     if given not in NUMBERS:
         value = value._real if given is AtHand and value._window.readable else elements(value, given)
-        if value is None or (value.dtype is not real.dtype and not _casts(value.dtype, real.dtype)):
+        if value is None or (value.dtype is not real.dtype and not casts(value.dtype, real.dtype)):
             return False
     if basic:
         part = real[key]
@@ -602,7 +637,7 @@ def assign(x: Handle, key: Any, value: Any) -> bool:
     return True
 
 
-def _converts(kind: type, char: str) -> bool:
+def converts(kind: type, char: str) -> bool:
     """Whether a number becomes one of a dtype without a floating-point event, and with no error but NumPy's own."""
     if char == "d" or char == "D":
         return char == "D" or kind in _REALS
@@ -613,7 +648,7 @@ _CHARS: dict[type, str] = {kind: np.dtype(kind).char for kind in NUMBERS - {int,
 _CASTS: dict[tuple[np.dtype, np.dtype], bool] = {}
 
 
-def _casts(source: np.dtype, target: np.dtype) -> bool:
+def casts(source: np.dtype, target: np.dtype) -> bool:
     """Whether every value of a dtype is one of the other."""
     key = source, target
     found = _CASTS.get(key)

@@ -12,23 +12,28 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from numpy_dist.argument_types import Function, Keywords
+from numpy_dist.backends.summation import CHUNK
 from numpy_dist.dispatch.core import outcome, registry
 from numpy_dist.dispatch.core.operands import rebuild
 from numpy_dist.distarray.array import DistArray
 from numpy_dist.distarray.at_hand import (
     COMPOSED,
+    NUMBERS,
     PASSED,
     ROUTES,
+    WRITERS,
     AtHand,
     NotAtHand,
     assign,
+    casts,
+    converts,
     dot_product,
     is_ours,
     new_memory,
     real_of,
     view_at_hand,
 )
-from numpy_dist.distarray.same_bits import EVENTS, NEW, TOLD, VIEWS
+from numpy_dist.distarray.same_bits import EVENTS, NEW, SHORT, TOLD, VIEWS
 from numpy_dist.engine.data import watch, windows
 from numpy_dist.engine.data.folds import mean_of
 from numpy_dist.engine.data.totals import reduced
@@ -89,6 +94,7 @@ def _folding(name: str, function: Function) -> Function:
 
 _SILENT = frozenset((*VIEWS, *TOLD))  # which compute nothing
 _FLATTENING = frozenset((np.ravel, np.reshape))
+_SHORT = frozenset(SHORT)
 _WRITTEN = ("out", "overwrite_input")
 """Parameters by which a function writes to its arguments: the engine's."""
 _MOST_GROWN = 16
@@ -138,6 +144,10 @@ def _by_numpy(function: Function, args: tuple, kwargs: Keywords, call: Function 
         return None
     if _is_of_others(function, values, kwargs):
         return None
+    if function in _SHORT and ("where" in kwargs or not all(_is_short(real) for _, real in given)):
+        return None
+    if function not in _SILENT and any(_descends(real) for _, real in given):
+        return None
     name = EVENTS.get(function) if "dtype" not in kwargs else None  # casts are told as such
     call = function if call is None else call
     if name is not None:
@@ -159,6 +169,16 @@ def _by_numpy(function: Function, args: tuple, kwargs: Keywords, call: Function 
     ):
         return None  # whose parts would lie in rows
     return found
+
+
+def _is_short(real: np.ndarray) -> bool:
+    """Whether the summation tree of elements is one chunk, as NumPy's is."""
+    return real.ndim == 1 and len(real) <= CHUNK and real.strides[0] > 0
+
+
+def _descends(real: np.ndarray) -> bool:
+    """Whether NumPy takes another way for products of complex elements (`distarray.at_hand`)."""
+    return real.dtype.kind == "c" and min(real.strides, default=0) < 0
 
 
 def _as_result(made: Any, given: list[tuple[DistArray | np.ndarray, np.ndarray]]) -> object:
@@ -215,6 +235,8 @@ def _method(name: str, function: Function) -> Function:
 
     @functools.wraps(general, updated=())
     def method(self: AtHand, *args: object, **kwargs: object) -> object:
+        if not registry.loaded:
+            registry.load()
         if function in ROUTES:
             if stable:
                 made = _sorting((self, *args), kwargs)
@@ -249,6 +271,51 @@ def _sort(self: AtHand, axis: object = -1, kind: object = None, order: object = 
     cast(Any, DistArray).sort(hand_over(self), axis, kind, order, stable=stable)
 
 
+# -- functions that write --------------------------------------------------------------------------------------------
+
+_VALUES_AT: dict[Function, tuple[int, str]] = {
+    np.copyto: (1, "src"),
+    np.fill_diagonal: (1, "val"),
+    np.place: (2, "vals"),
+    np.put: (2, "v"),
+    np.putmask: (2, "values"),
+}
+"""Functions that write values to their first argument and compute nothing: where these stand, and their name."""
+
+
+def _write(function: Function, args: tuple, kwargs: Keywords) -> bool:
+    """Write values to an array at hand; False if nothing was done: the engine has to."""
+    position, name = _VALUES_AT[function]
+    if not args or type(args[0]) is not AtHand or kwargs.get("casting", "same_kind") != "same_kind":
+        return False
+    target, window = args[0]._real, args[0]._window
+    given: list[tuple[DistArray | np.ndarray, np.ndarray]] = []
+    try:
+        values = [real_of(x, given) for x in args[1:]]
+        options = {key: real_of(x, given) for key, x in kwargs.items()}
+    except NotAtHand:
+        return False
+    by_position = len(args) > position
+    if not by_position and name not in options:
+        return False
+    place: Any = position - 1 if by_position else name
+    box: Any = values if by_position else options
+    written, kind = box[place], type(box[place])
+    if kind in NUMBERS:
+        if not converts(kind, target.dtype.char):
+            return False
+    elif kind is not _ndarray or not casts(written.dtype, target.dtype):
+        return False
+    elif np.may_share_memory(written, target):  # NumPy might write what it has yet to read
+        box[place] = written.copy()
+    if function is np.put and not target.flags.c_contiguous:
+        return False
+    if not (window.writeable or (window.readable and windows.may_be_written(window))):
+        return False
+    function(target, *values, **options)
+    return True
+
+
 # -- who computes what -------------------------------------------------------------------------------------------------
 
 _METHODS: dict[str, Function] = {
@@ -261,7 +328,9 @@ _METHODS: dict[str, Function] = {
     **{name: getattr(np, name) for name in ("swapaxes", "take", "transpose")},
 }
 """Methods of ndarray, and the functions whose rules they follow."""
-_HOUSE: dict[Key, Function] = {function: _computed_by(function) for function in (np.dot, *_FOLDS, *VIEWS, *TOLD, *NEW)}
+_HOUSE: dict[Key, Function] = {
+    function: _computed_by(function) for function in (np.dot, *_FOLDS, *VIEWS, *TOLD, *NEW, *SHORT)
+}
 _BEFORE_WRITTEN = {function: _position_of_written(function) for function in _HOUSE}
 _DTYPE_AT = {function: _position_of(("dtype",), function) for function in _HOUSE}
 
@@ -284,6 +353,10 @@ def _route_function(key: Key) -> None:
         ROUTES[key] = _HOUSE[key]
     else:
         ROUTES.pop(key, None)
+    if ours and key in _VALUES_AT:
+        WRITERS[key] = functools.partial(_write, key)
+    else:
+        WRITERS.pop(key, None)
     if ours and record is not None and record.kind in _FINDING and not isinstance(key, tuple):
         COMPOSED.add(key)
     else:
