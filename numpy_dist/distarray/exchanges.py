@@ -1,9 +1,9 @@
 """Exchanges of rows by `shuffle` of NumPy's generators, which takes what is no ndarray for a list.
 
-``x[i], x[j] = x[j], x[i]`` exchanges what a list has, and loses a row where ``x[i]`` is a view: NumPy's semantics, and
-kept, in Python. `numpy.random.shuffle` and the methods of that name do the same in C, to have rows exchanged. They call
-``x.__setitem__`` twice for each pair, without a frame of their own: the caller's is in the middle of a call, not of an
-assignment, and its code names `shuffle`.
+``x[i], x[j] = x[j], x[i]`` exchanges what a list has, and loses a row, or a record, where ``x[i]`` is a view: NumPy's
+semantics, and kept, in Python. `numpy.random.shuffle` and the methods of that name do the same in C, to have rows
+exchanged. They call ``x.__setitem__`` twice for each pair, without a frame of their own: the caller's is in the middle
+of a call, not of an assignment, and its code names `shuffle`.
 """
 
 from __future__ import annotations

@@ -244,8 +244,9 @@ class Indexing(engine.Handle):
         return self._sharded_items(items)
 
     def __setitem__(self, key: Any, value: object) -> None:
-        if type(key) is int and engine.is_handle(value) and "shuffle" in (frame := sys._getframe(1)).f_code.co_names:
-            value = exchanged(self, key, value, frame)
+        if type(key) is int and (engine.is_handle(value) or type(value) is np.void):
+            if "shuffle" in (frame := sys._getframe(1)).f_code.co_names:
+                value = exchanged(self, key, value, frame)
         try:
             if self._storage is not None:
                 if self._window.readable and windows.assign(self, key, value):

@@ -258,6 +258,21 @@ def test_rows_are_shuffled_by_numpy(bound):
     on_ranks(body)
 
 
+@pytest.mark.filterwarnings("ignore:you are shuffling:UserWarning")
+@pytest.mark.parametrize("bound", [0, 1 << 18])
+def test_records_are_shuffled_by_numpy(bound):
+    def body():
+        with config(MIN_SHARD_BYTES=bound):
+            x = np.array([(k, k * 2.0) for k in range(30)], [("a", "i4"), ("b", "f8")])
+            found = engine.from_global(x)
+            for array in (x, found):
+                np.random.default_rng(1).shuffle(array)
+                np.random.RandomState(2).shuffle(array[::-2])
+            assert np.array_equal(plain(found), x)
+
+    on_ranks(body)
+
+
 @pytest.mark.spmd
 def test_rows_that_python_exchanges_are_views_next_to_a_shuffle():
     def body():
