@@ -37,7 +37,7 @@ from numpy_dist.dispatch.patterns.numpy_source import adopt, numpy_source
 from numpy_dist.dispatch.patterns.threads import threads_of_rank
 from numpy_dist.engine import events_reported
 from numpy_dist.layout.layout import Pinned
-from numpy_dist.parallel.tall import reduced_system, triangles
+from numpy_dist.parallel.tall import has_blocks, reduced_system, triangles
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -199,7 +199,9 @@ def cholesky(a: object, /, *, upper: bool = False) -> DistArray:
 def _gains_by_blocks(a: DistArray) -> bool:
     """Whether several ranks share a matrix, or one has so much of it that LAPACK is faster block by block."""
     rt = engine.runtime()
-    return rt.size > 1 or rt.backend.memory.on_host and a.shape[1] >= _COLUMNS and a.nbytes > _LARGE
+    if rt.size > 1:
+        return True
+    return rt.backend.memory.on_host and a.shape[1] >= _COLUMNS and a.nbytes > _LARGE and has_blocks(a.shape)
 
 
 def _qr_by_triangles(a: DistArray, mode: object = "reduced") -> bool:

@@ -104,6 +104,11 @@ def _upper(matrices: np.ndarray) -> np.ndarray:
     return found
 
 
+def has_blocks(shape: tuple[int, ...]) -> bool:
+    """Whether rows of this shape are reduced block by block; LAPACK reduces others as a whole."""
+    return _blocks(shape)[0] > 0
+
+
 def _blocks(shape: tuple[int, ...]) -> tuple[int, int]:
     """How many blocks of how many rows there are, which a rest may follow."""
     m, n = shape
@@ -182,13 +187,13 @@ def factors(rows: np.ndarray, first: int, comm: Communicator, threads: int) -> t
         outer, whole = np.linalg.qr(np.concatenate(parts))
         pieces = np.split(outer, np.cumsum([len(part) for part in parts])[:-1])
     inner = inner @ comm.scatter(pieces)
-    tops = comm.gather((first, reduced.first_rows(inner)[: max(n - first, 0)]))
+    tops = comm.gather((first, reduced.first_rows(inner)[: max(n - first, 0)], _reduced_columns(rows, first)))
     if tops is not None:
         top = np.zeros((n, n), inner.dtype)
-        for where, part in tops:
+        for where, part, _ in tops:
             top[where : where + len(part)] = part
         assert whole is not None
-        signs = _signs(top, whole)
+        signs = _signs(top, whole, min(count for _, _, count in tops))
     signs, triangle = comm.bcast((signs, whole))
     basis, triangle = reduced.rotated(inner * signs), np.triu(signs[:, None] * triangle)
     if basis.dtype.kind == "f" and n and triangle[0, 0]:
@@ -199,15 +204,29 @@ def factors(rows: np.ndarray, first: int, comm: Communicator, threads: int) -> t
     return basis, triangle
 
 
-def _signs(top: np.ndarray, triangle: np.ndarray) -> np.ndarray:
+def _reduced_columns(rows: np.ndarray, first: int) -> int:
+    """How many of the first columns have zeros below the diagonal, and a number on it, in these rows of a matrix."""
+    for j in range(rows.shape[1]):
+        below = rows[max(j + 1 - first, 0) :, j]
+        diagonal = rows[j - first, j] if 0 <= j - first < len(rows) else 1.0
+        if below[:64].any() or below.any() or not diagonal.real or diagonal.imag:
+            return j
+    return rows.shape[1]
+
+
+def _signs(top: np.ndarray, triangle: np.ndarray, reduced: int) -> np.ndarray:
     """Those that LAPACK gives to columns of which these are the first rows, and all are orthonormal.
 
-    A pivot that is 0 but for rounding is one that is 0 for LAPACK, as where a matrix of integers begins with 0: then
-    the triangle's diagonal is negative.
+    Columns with nothing below the diagonal, `reduced` at the front, stay as they are. A pivot whose real part is 0 but
+    for rounding is one that is 0 for LAPACK, as where a matrix of integers begins with 0: then the triangle's diagonal
+    is negative.
     """
     top, signs = top.copy(), np.ones(len(top))
     for j in range(len(top)):
-        decides = top[j, j] if abs(top[j, j]) > _ZERO else triangle[j, j]
+        if j < reduced:
+            signs[j] = 1.0 if top[j, j].real > 0 else -1.0
+            continue
+        decides = top[j, j] if abs(top[j, j].real) > _ZERO else triangle[j, j]
         signs[j] = -1.0 if decides.real >= 0 else 1.0
         pivot = top[j, j] - signs[j]
         top[j + 1 :, j] /= pivot

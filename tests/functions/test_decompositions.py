@@ -64,6 +64,26 @@ def test_orthogonal_factors_where_a_matrix_begins_with_zero(columns: int, seed: 
     assert zero == 0 and not np.signbit(zero)
 
 
+@pytest.mark.parametrize("kind", "dD")
+@pytest.mark.parametrize("reduced", [0, 1, 4, 9])
+def test_orthogonal_factors_of_columns_that_are_reduced(reduced: int, kind: str) -> None:
+    """LAPACK leaves columns with nothing below the diagonal as they are."""
+    a = _rectangle(kind, (400, 9))
+    a[:, :reduced] = np.triu(np.arange(-4.0, 396.0)[:, None] * 2 + np.arange(9.0) + 1)[:, :reduced]
+    ours, theirs = np.linalg.qr(nd.asarray(a, split=0)), np.linalg.qr(a)
+    _close(ours.Q, theirs.Q)
+    _close(ours.R, theirs.R)
+
+
+@pytest.mark.spmd(ranks=(1,))
+def test_orthogonal_factors_of_a_large_square_matrix() -> None:
+    """Its last column has nothing below the diagonal."""
+    a = _rectangle("d", (600, 600))
+    ours, theirs = np.linalg.qr(nd.asarray(a)), np.linalg.qr(a)
+    _close(ours.Q, theirs.Q)
+    _close(ours.R, theirs.R)
+
+
 @pytest.mark.parametrize("kind", "fD")
 @pytest.mark.parametrize("name", SHAPES)
 def test_orthogonal_factors(name: str, kind: str) -> None:
