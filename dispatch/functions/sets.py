@@ -19,9 +19,8 @@ from numpy_dist.dispatch.patterns.numpy_source import adopt, warn
 from numpy_dist.dispatch.patterns.replicate import known
 from numpy_dist.dispatch.patterns.search import routed
 from numpy_dist.dispatch.patterns.sort import cut_at, first_position, ordered_parts, sorted_part
-from numpy_dist.dispatch.patterns.threads import threads_of_rank
 from numpy_dist.layout.layout import Layout
-from numpy_dist.parallel import key_sort, runs, thread_sort
+from numpy_dist.parallel import key_sort, runs
 from numpy_dist.parallel.picking import put
 
 if TYPE_CHECKING:
@@ -47,6 +46,7 @@ _BY_HASHES = bool(np.isnan(np.unique(np.array([complex(np.nan, 1), complex(1, np
 _ONE_NAT = len(np.unique(np.full(2, "NaT", "M8[D]"), equal_nan=False)) == 1
 _MANY_COLUMNS = 16  # rows of more are compared as structures, as NumPy does it
 
+_MANY_INTEGERS = 1 << 19  # are sorted sooner than NumPy hashes them
 _TESTS = "elements to be tested for"
 
 
@@ -62,16 +62,13 @@ def _is_numpys(
     """Whether one process leaves the different values to NumPy.
 
     Its result has to be in order, as it is with several ranks: by hashing it need not be. Many integers are sorted
-    sooner than NumPy hashes them, and so are numbers by several threads; of those the first one of several equal ones
-    may depend on the order in which NumPy sorts positions.
+    sooner than NumPy hashes them.
     """
     if not sorted:
         return False
     dtype = metadata(ar).dtype
-    many = axis is None and np.size(ar) >= 2 * thread_sort.FEW and dtype.itemsize > 2
-    integers = dtype.kind in "iu" and (threads_of_rank() > 1 or not return_counts)
-    floats = dtype.kind == "f" and threads_of_rank() > 1
-    return not (many and not (return_index or return_inverse) and (integers or floats))
+    many = axis is None and np.size(ar) >= _MANY_INTEGERS and dtype.kind in "iu" and dtype.itemsize > 2
+    return not many or bool(return_index or return_inverse or return_counts)
 
 
 @implements(np.unique, kind="parallel", varies=("sorted",), alone=_is_numpys)

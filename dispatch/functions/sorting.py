@@ -26,7 +26,7 @@ from numpy_dist.dispatch.patterns.search import FEW, looked_up, routed
 from numpy_dist.dispatch.patterns.select import boolean_getitem
 from numpy_dist.dispatch.patterns.sort import argsort_line, lexsort_line, sort_line
 from numpy_dist.dispatch.patterns.take import integer_getitem
-from numpy_dist.dispatch.patterns.threads import in_parts, over_ranges
+from numpy_dist.dispatch.patterns.threads import in_parts
 from numpy_dist.ir.rules import copy_axes
 from numpy_dist.parallel.arg_reductions import arg_reduce_all, arg_reduce_axis
 
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from numpy_dist.distarray import DistArray
-
-_FEW_LOOKED_AT = 1 << 18  # elements along whose rows an extreme is found sooner than a thread has begun
 
 adopt(__name__, np.flatnonzero)
 adopt(__name__, np.nanargmin, np.nanargmax, alone=True)
@@ -228,8 +226,7 @@ def _arg_reduce(
     if axis is None or a.ndim < 2:
         a, layout = in_boxes(a)
         (block,) = blocks((a, layout))
-        chosen = arg_reduce_all(_on_all_threads(choose), block, layout, engine.runtime().comm)
-        found: DistArray | np.intp = np.intp(chosen)
+        found: DistArray | np.intp = np.intp(arg_reduce_all(choose, block, layout, engine.runtime().comm))
     else:
         found = _along_axis(choose, a, normalize_axis_index(axis, a.ndim))
     if out is not None:
@@ -274,26 +271,7 @@ def _along_axis(choose: Function, a: DistArray, axis: int) -> DistArray:
     if layout.cut_of(axis) is not None and engine.default_shard(result.nelements * np.dtype(np.intp).itemsize):
         result = engine.default_layout(result.shape)  # else every rank would hold all of a large result
     (block,) = blocks((a, layout))
-    comm = engine.runtime().comm
-    return engine.from_local(arg_reduce_axis(_on_all_threads(choose), block, layout, axis, result, comm), result)
-
-
-def _on_all_threads(choose: Function) -> Function:
-    """`numpy.argmax` or `numpy.argmin` of a block: of parts of it, on the threads of the rank."""
-
-    def chosen(block: np.ndarray, axis: int | None = None, keepdims: bool = False) -> Any:
-        if axis is None:
-            return _first_of_parts(choose, block.reshape(-1)) if block.flags.c_contiguous else choose(block)
-        made = in_parts(lambda rows: choose(rows, axis=axis, keepdims=True), block, axis, few=_FEW_LOOKED_AT)
-        return made if keepdims else made.squeeze(axis)
-
-    return chosen
-
-
-def _first_of_parts(choose: Function, line: np.ndarray) -> Any:
-    """The position of the extreme of a line, among those of its parts: the first one, or the first NaN."""
-    places = over_ranges(lambda low, high: low + int(choose(line[low:high])), len(line), 4 * _FEW_LOOKED_AT)
-    return places[int(choose(line[places]))] if len(places) > 1 else places[0]
+    return engine.from_local(arg_reduce_axis(choose, block, layout, axis, result, engine.runtime().comm), result)
 
 
 @implements(np.argwhere, kind="composed")

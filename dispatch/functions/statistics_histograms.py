@@ -17,7 +17,6 @@ from numpy_dist.dispatch.patterns.blocks import blocks, exact_layout
 from numpy_dist.dispatch.patterns.fold import folded, own_blocks
 from numpy_dist.dispatch.patterns.numpy_source import adopt, numpy_source
 from numpy_dist.dispatch.patterns.replicate import known
-from numpy_dist.dispatch.patterns.threads import over_ranges, threads_of_rank
 from numpy_dist.layout.layout import Layout
 from numpy_dist.parallel.bins import can_count, count, occurrences
 from numpy_dist.parallel.extremes import extremes
@@ -26,9 +25,6 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from numpy_dist.distarray import DistArray
-
-
-_FEW = 1 << 17  # elements that are not worth a thread
 
 
 def _direction(bins: DistArray | np.ndarray) -> int:
@@ -66,7 +62,7 @@ def bincount(x: Any, /, weights: ArrayLike | None = None, minlength: SupportsInd
     layout = exact_layout(x)
     fits = weights is not None and weights.shape == x.shape and np.can_cast(weights.dtype, float)
     (counted, heavy), owner = own_blocks(layout, x, weights if fits else None)
-    found, high, negative = _occurrences(counted, heavy, most := _most_counts(x.nbytes))
+    found, high, negative = occurrences(counted, heavy, most := _most_counts(x.nbytes))
     told = engine.runtime().comm.allgather((high, negative))
     if any(negative for _, negative in told):
         np.bincount(np.full(1, -1))  # NumPy's error; also for what is unsigned, and too large
@@ -80,21 +76,6 @@ def bincount(x: Any, /, weights: ArrayLike | None = None, minlength: SupportsInd
         if found.size < length:
             found = np.concatenate([found, np.zeros(length - found.size, found.dtype)])
         return folded(found, layout, owner)
-
-
-def _occurrences(values: np.ndarray, weights: np.ndarray | None, most: int) -> tuple[np.ndarray | None, int, bool]:
-    """As `bins.occurrences`, on all threads of the rank where these are few numbers without weights."""
-    threads = threads_of_rank()
-    if weights is None and threads > 1 and len(values) >= 2 * _FEW:
-        least = min(len(values) // (4 * threads), most)  # each thread has counts of its own
-        parts = over_ranges(lambda low, high: occurrences(values[low:high], None, least), len(values), _FEW)
-        made = [counts for counts, _, negative in parts if counts is not None and not negative]
-        if len(made) == len(parts):
-            total = np.zeros(max(map(len, made)), np.intp)
-            for counts in made:
-                total[: len(counts)] += counts
-            return total, max(high for _, high, _ in parts), False
-    return occurrences(values, weights, most)
 
 
 def _weights(given: ArrayLike) -> tuple[DistArray, ArrayLike]:
@@ -146,7 +127,7 @@ def histogram(
     if edges is None:
         edges = np.histogram_bin_edges(np.array(extremes(counted, engine.runtime().comm), a.dtype), bins)
     if simple and heavy is None and can_count(counted, edges):
-        counts = np.add.reduce(over_ranges(lambda low, high: count(counted[low:high], edges), len(counted), _FEW))
+        counts = count(counted, edges)
     else:
         how: Keywords = (
             {"bins": len(edges) - 1, "range": (edges[0], edges[-1])} if np.ndim(bins) == 0 else {"bins": edges}
@@ -154,11 +135,7 @@ def histogram(
         # NumPy's errors, on all ranks alike: one without elements would meet none, as NumPy does if there are none.
         few = min(a.size, 1)
         np.histogram(np.ones(few, counted.dtype), weights=None if heavy is None else np.ones(few, heavy.dtype), **how)
-        if heavy is None:
-            parts = over_ranges(lambda low, high: np.histogram(counted[low:high], **how)[0], len(counted), _FEW)
-            counts = np.add.reduce(parts)
-        else:
-            counts = np.histogram(counted, weights=heavy, **how)[0]
+        counts = np.histogram(counted, weights=heavy, **how)[0]
     total = folded(counts, layout, owner)
     if density:
         total = total / np.array(np.diff(edges), float) / np.sum(total)
@@ -216,11 +193,7 @@ def _counts(sample: DistArray, edges: list[np.ndarray], weights: DistArray | Non
     found: list[np.ndarray] = list(blocks(*arrays))
     if not layout.primary(engine.runtime().rank):  # copies, which another rank counts
         found = [np.zeros((0, *sample.shape[1:]), sample.dtype), *(each[:0] for each in found[1:])]
-    if found[1:]:
-        made = np.histogramdd(found[0], edges, weights=found[1])[0]
-    else:
-        rows = found[0]
-        made = np.add.reduce(over_ranges(lambda low, high: np.histogramdd(rows[low:high], edges)[0], len(rows), _FEW))
+    made = np.histogramdd(found[0], edges, weights=found[1] if found[1:] else None)[0]
     return np.ascontiguousarray(made), its
 
 

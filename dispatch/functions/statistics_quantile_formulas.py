@@ -21,7 +21,6 @@ from numpy_dist.dispatch.patterns.replicate import few
 from numpy_dist.dispatch.patterns.select import boolean_getitem
 from numpy_dist.dispatch.patterns.sort import ordered
 from numpy_dist.dispatch.patterns.take import integer_getitem
-from numpy_dist.dispatch.patterns.threads import threads_of_rank
 from numpy_dist.parallel.on_device import Ordered
 from numpy_dist.parallel.selection import Unordered, select_of
 
@@ -254,7 +253,7 @@ def _at(a: DistArray, places: list[int]) -> np.ndarray:
     own = own if layout.primary(rt.rank) else own[:0]
     if device is not None and rt.size == 1:
         return Ordered.of(own, device).picked(np.array(places, np.intp))
-    elements = Unordered(own, threads_of_rank()) if device is None else Ordered.of(own, device)
+    elements = Unordered(own) if device is None else Ordered.of(own, device)
     return select_of(elements, places, a.dtype, rt.comm)
 
 

@@ -16,7 +16,6 @@ import numpy as np
 from numpy_dist import engine
 from numpy_dist.argument_types import Keywords
 from numpy_dist.dispatch.patterns.blocks import blocks, row_layout
-from numpy_dist.dispatch.patterns.threads import threads_of_rank
 from numpy_dist.layout.layout import Cut, Layout
 from numpy_dist.parallel import key_sort, on_device, sample_sort
 from numpy_dist.parallel.division import PLAIN, Workspace
@@ -65,7 +64,7 @@ def sorted_part(
     if a.dtype.kind == "V":
         (part,), counts = key_sort.sort([block], _by_fields(a.dtype, options.get("order")), comm)
     else:
-        part, counts = sample_sort.sort(block, _kind(options), comm, space, threads_of_rank())
+        part, counts = sample_sort.sort(block, _kind(options), comm, space)
     return part, counts, layout
 
 
@@ -86,9 +85,7 @@ def argsort_line(a: H, options: Keywords) -> H:
         positions, counts = on_device.positions_in_order(block, first, device)
         return engine.from_local(positions, cut_at(counts, layout), new=True)
     with engine.Scratch() as scratch:
-        positions, counts = sample_sort.positions_in_order(
-            block, first, engine.runtime().comm, scratch, threads_of_rank()
-        )
+        positions, counts = sample_sort.positions_in_order(block, first, engine.runtime().comm, scratch)
         return engine.from_local(positions, cut_at(counts, layout))
 
 
@@ -117,7 +114,7 @@ def ordered_parts(
         positions = np.arange(first, first + len(block))
         (values, positions), counts = key_sort.sort([block, positions], _by_fields(a.dtype, order), comm)
     else:
-        values, positions, counts = sample_sort.argsort(block, first, comm, threads=threads_of_rank())
+        values, positions, counts = sample_sort.argsort(block, first, comm)
     return values, positions, counts, layout
 
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from numpy_dist import engine
 from numpy_dist.comm.supervision.signals import Postponed
-from numpy_dist.parallel.threads import on_ranges, run_together
+from numpy_dist.parallel.threads import run_together
 
 T = TypeVar("T")
 
@@ -43,15 +43,22 @@ def over_ranges(function: Callable[[int, int], T], length: int, few: int = FEW) 
     few : int
         Elements that are not worth a thread.
     """
-    return on_ranges(function, length, min(threads_of_rank(), length // few))
+    threads = min(threads_of_rank(), length // few)
+    if threads < 2:
+        return [function(0, length)]
+    points = [length * k // threads for k in range(threads + 1)]
+    found: dict[int, T] = {}
+
+    def compute(number: int) -> None:
+        found[number] = function(points[number], points[number + 1])
+
+    with Postponed():  # the threads have the memory until all have ended
+        run_together([partial(copy_context().run, compute, number) for number in range(threads)])
+    return [found[number] for number in range(threads)]
 
 
 def in_parts(
-    function: Callable[[np.ndarray], object],
-    block: np.ndarray,
-    axis: int | None = None,
-    empty: Callable = np.empty,
-    few: int | None = None,
+    function: Callable[[np.ndarray], object], block: np.ndarray, axis: int | None = None, empty: Callable = np.empty
 ) -> np.ndarray:
     """``function(block)``, computed on all threads of the rank.
 
@@ -64,10 +71,8 @@ def in_parts(
         From the first one.
     empty : callable
         As `numpy.empty`: makes the result.
-    few : int, optional
-        Elements that are not worth a thread.
     """
-    count = _threads_for(block) if few is None else min(threads_of_rank(), block.size // few)
+    count = _threads_for(block)
     others = [other for other in range(block.ndim) if other != axis]
     cut = max(others, key=lambda other: (block.shape[other], -other), default=0)
     if count < 2 or not others or block.shape[cut] < count:

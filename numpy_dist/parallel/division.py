@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from numpy_dist.comm.base import Communicator
 
 ELEMENTS = 1 << 15  # of a tile
-MOST_COUNTED = 1 << 4  # ranks whose elements are counted rank by rank: for more it takes longer than `bincount`
 
 
 class Workspace(Protocol):
@@ -77,7 +76,7 @@ class Division:
                     counts[1] += high
             else:
                 self._kept.append(found.astype(np.uint8 if ranks <= 1 << 8 else np.uint16, copy=False))
-                counts += _counted(self._kept[-1], ranks)
+                counts += np.bincount(found, minlength=ranks)
         self.counts: list[int] = counts.tolist()
 
     def place(
@@ -149,13 +148,6 @@ class Division:
         ends = np.cumsum(np.bincount(ranks, minlength=self.ranks)).tolist()
         starts = [0, *ends[:-1]]
         return [(r, order[lo:hi]) for r, (lo, hi) in enumerate(zip(starts, ends, strict=True)) if hi > lo]
-
-
-def _counted(numbers: np.ndarray, ranks: int) -> np.ndarray | list[int]:
-    """How often each rank's number is there."""
-    if ranks > MOST_COUNTED:
-        return np.bincount(numbers, minlength=ranks)
-    return [int(np.count_nonzero(numbers == rank)) for rank in range(ranks)]
 
 
 def part_of(array: np.ndarray) -> Callable[[int, int], np.ndarray]:

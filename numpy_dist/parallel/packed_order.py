@@ -11,11 +11,6 @@ from collections.abc import Callable
 
 import numpy as np
 
-from numpy_dist.comm.supervision.signals import Postponed
-from numpy_dist.parallel import thread_sort
-from numpy_dist.parallel.division import PLAIN, Workspace
-from numpy_dist.parallel.threads import on_each_thread
-
 ELEMENTS = 1 << 15  # of a tile
 _SIGN = np.int64(np.iinfo(np.int64).min)
 _LAST = np.uint64(np.iinfo(np.uint64).max)
@@ -44,7 +39,7 @@ def keys(values: np.ndarray) -> np.ndarray:
     return (np.ascontiguousarray(values).view(np.int64) ^ _SIGN).view(np.uint64) - np.uint64(1)  # NaT becomes the last
 
 
-def labels_in_order(values: np.ndarray, labels: np.ndarray, space: Workspace = PLAIN, threads: int = 1) -> np.ndarray:
+def labels_in_order(values: np.ndarray, labels: np.ndarray, empty: Callable[..., np.ndarray] = np.empty) -> np.ndarray:
     """The labels of elements in the elements' order, stable.
 
     Parameters
@@ -52,68 +47,43 @@ def labels_in_order(values: np.ndarray, labels: np.ndarray, space: Workspace = P
     values : ndarray, shape (n,)
     labels : ndarray of int64, shape (n,)
         Ascending, from 0.
-    space : Workspace
-        It makes the result's memory.
-    threads : int
-        How many may take part.
+    empty : callable
+        ``empty(shape, dtype)`` makes the result's memory.
     """
     if not len(values) or not has_keys(values.dtype):
-        found = space.empty(len(values), np.int64)
+        found = empty(len(values), np.int64)
         return np.take(labels, np.argsort(values, kind="stable"), out=found, mode="clip")
     first = int(labels[0])
     label_bits = (int(labels[-1]) - first).bit_length()
-    threads = max(min(threads, len(values) // thread_sort.FEW), 1)
-    words, low, high = _words(values, space, threads)
+    words, low, high = _words(values, empty)
     shift = max((high - low).bit_length() + label_bits - 64, 0)
-
-    def label(tile: slice) -> None:
+    tiles = [slice(start, start + ELEMENTS) for start in range(0, len(values), ELEMENTS)]
+    for tile in tiles:
         part = words[tile]
         part -= np.uint64(low)
         part >>= np.uint64(shift)
         part <<= np.uint64(label_bits % 64)
         part |= (labels[tile] - first).view(np.uint64)
-
-    def unlabel(tile: slice) -> None:
-        part = words[tile]
-        part &= mask
-        part += np.uint64(first)
-
-    _each_tile(label, len(values), threads)
-    if threads > 1:
-        words = thread_sort.sort(words, None, threads, space)
-    else:
-        words.sort()
+    words.sort()
     mask = np.uint64((1 << label_bits) - 1)
     if shift:
         _settle(words, label_bits, mask, values, labels, first)
-    _each_tile(unlabel, len(values), threads)
+    for tile in tiles:
+        part = words[tile]
+        part &= mask
+        part += np.uint64(first)
     return words.view(np.int64)
 
 
-def _each_tile(task: Callable[[slice], None], length: int, threads: int) -> None:
-    """Call a function of each tile, on several threads."""
-    tiles = [slice(start, start + ELEMENTS) for start in range(0, length, ELEMENTS)]
-
-    def mine(number: int) -> None:
-        for tile in tiles[number::threads]:
-            task(tile)
-
-    with Postponed():  # the threads have the memory until all have ended
-        on_each_thread(mine, threads)
-
-
-def _words(values: np.ndarray, space: Workspace, threads: int) -> tuple[np.ndarray, int, int]:
+def _words(values: np.ndarray, empty: Callable[..., np.ndarray]) -> tuple[np.ndarray, int, int]:
     """The keys of all elements, the least and the greatest."""
-    words = space.empty(len(values), np.uint64)
+    words = empty(len(values), np.uint64)
     lows, highs = [], []
-
-    def make(tile: slice) -> None:
-        part = words[tile]
-        part[...] = keys(values[tile])
+    for start in range(0, len(values), ELEMENTS):
+        part = words[start : start + ELEMENTS]
+        part[...] = keys(values[start : start + ELEMENTS])
         lows.append(int(part.min()))
         highs.append(int(part.max()))
-
-    _each_tile(make, len(values), threads)
     return words, min(lows), max(highs)
 
 

@@ -12,28 +12,28 @@ selected, the bound is that of the samples.)
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from numpy_dist.parallel import thread_sort
 from numpy_dist.parallel.counts import arriving_and_totals
 from numpy_dist.parallel.division import PLAIN, Delivery, Division, Workspace, offsets, part_of
 from numpy_dist.parallel.packed_order import labels_in_order
 from numpy_dist.parallel.selection import select
-from numpy_dist.parallel.splitters import Splitters
 
 if TYPE_CHECKING:
     from numpy_dist.comm.base import Communicator
 
 SAMPLES = 1 << 14  # of all ranks; of many ranks so many for each share:
 EACH = 1 << 10
+MOST_COMPARED = 8  # splitters that all elements are compared with; more are searched by bisection
 
 
-def sort(
-    block: np.ndarray, kind: object, comm: Communicator, space: Workspace = PLAIN, threads: int = 1
-) -> tuple[np.ndarray, list[int]]:
+def sort(block: np.ndarray, kind: object, comm: Communicator, space: Workspace = PLAIN) -> tuple[np.ndarray, list[int]]:
     """This rank's part of all elements in order (collective: a few allgathers, a message between any two ranks).
 
     Parameters
@@ -44,8 +44,6 @@ def sort(
         NumPy's.
     space : Workspace
         It makes the result's memory, and that of what is sent.
-    threads : int
-        How many of this rank's threads may take part.
 
     Returns
     -------
@@ -53,17 +51,16 @@ def sort(
     counts : list of int
         How many elements each rank has now.
     """
-    quickest = _quickest(block.dtype, kind)
     if comm.size == 1:
-        return thread_sort.sort(block, quickest, threads, space), [len(block)]
-    division, arriving, counts = _divided(block, comm)
-    delivery = Delivery(division.counts, arriving, comm, space)
-    part, targets = delivery.buffers(block.dtype)
-    division.place([part_of(block)], [targets], space.mover)
-    delivery.exchange()
-    if threads > 1:
-        return thread_sort.sort(part, quickest, threads, space), counts
-    part.sort(kind=quickest)
+        part, counts = space.empty(len(block), block.dtype), [len(block)]
+        part[...] = block
+    else:
+        division, arriving, counts = _divided(block, comm)
+        delivery = Delivery(division.counts, arriving, comm, space)
+        part, targets = delivery.buffers(block.dtype)
+        division.place([part_of(block)], [targets], space.mover)
+        delivery.exchange()
+    part.sort(kind=_quickest(block.dtype, kind))
     return part, counts
 
 
@@ -75,7 +72,7 @@ def _quickest(dtype: np.dtype, kind: object) -> Any:
 
 
 def argsort(
-    block: np.ndarray, first: int, comm: Communicator, space: Workspace = PLAIN, threads: int = 1
+    block: np.ndarray, first: int, comm: Communicator, space: Workspace = PLAIN
 ) -> tuple[np.ndarray, np.ndarray, list[int]]:
     """As `sort`, with the positions that the elements had; stable.
 
@@ -89,16 +86,16 @@ def argsort(
     values, positions, counts
     """
     values, positions, counts = _exchanged(block, first, comm, space)
-    order = labels_in_order(values, np.arange(len(values)), threads=threads)
+    order = labels_in_order(values, np.arange(len(values)))
     return values[order], positions[order], counts
 
 
 def positions_in_order(
-    block: np.ndarray, first: int, comm: Communicator, space: Workspace = PLAIN, threads: int = 1
+    block: np.ndarray, first: int, comm: Communicator, space: Workspace = PLAIN
 ) -> tuple[np.ndarray, list[int]]:
     """As `argsort`, without the values."""
     values, positions, counts = _exchanged(block, first, comm, space)
-    return labels_in_order(values, positions, space, threads), counts
+    return labels_in_order(values, positions, space.empty), counts
 
 
 def _exchanged(
@@ -121,6 +118,53 @@ def _exchanged(
     return values, positions, totals
 
 
+@dataclass
+class _Splitters:
+    """Elements at which the shares begin: their values, and of which ranks they are; of ours, where they are."""
+
+    values: np.ndarray
+    ranks: list[int]
+    places: list[int]
+
+    def owners(self, block: np.ndarray, rank: int) -> Callable[[int, int], np.ndarray]:
+        """Tells for elements of this rank's block whose share they are in."""
+
+        # Of the splitters, those in a rank before this one have equal elements of this one behind them. Between the
+        # places of this rank's own ones, it is known which of these have: as many as are behind the places.
+        own = sorted(place for r, place in zip(self.ranks, self.places, strict=True) if r == rank)
+        behind = [
+            [(r, p) <= (rank, place) for r, p in zip(self.ranks, self.places, strict=True)] for place in (-1, *own)
+        ]
+
+        def owners(start: int, stop: int) -> np.ndarray:
+            first, last = bisect_right(own, start), bisect_left(own, stop)
+            if first >= last:
+                return self._shares(block[start:stop], behind[first])
+            ends = [start, *own[first:last], stop]
+            return np.concatenate(
+                [self._shares(block[p:q], behind[first + k]) for k, (p, q) in enumerate(pairwise(ends))]
+            )
+
+        return owners
+
+    def _shares(self, tile: np.ndarray, behind: list[bool]) -> np.ndarray:
+        """The shares of some elements; `behind` tells which splitters elements that are equal to them lie behind."""
+        if tile.dtype.kind in "biufmM" and len(behind) <= MOST_COMPARED:
+            masks = [self._beyond(tile, value, equal) for value, equal in zip(self.values, behind, strict=True)]
+            shares: Any = masks[0] if len(masks) == 1 else np.sum(masks, axis=0, dtype=np.uint8)
+            return shares
+        chosen = np.array(behind)
+        upto = np.searchsorted(self.values[chosen], tile, "right")
+        return upto + np.searchsorted(self.values[~chosen], tile, "left")
+
+    @staticmethod
+    def _beyond(tile: np.ndarray, value: np.generic, equal: bool) -> np.ndarray:
+        """Which elements are above a value, NaN being the last one, or equal to it."""
+        if value != value:
+            return np.isnan(tile) if equal else np.zeros(len(tile), bool)
+        return ~(tile < value) if equal else ~(tile <= value)
+
+
 def _divided(block: np.ndarray, comm: Communicator) -> tuple[Division, list[int], list[int]]:
     """This rank's elements divided by splitters; how many each rank has for this one, and how many each gets."""
     lengths, splitters = _sampled(block, comm)
@@ -133,7 +177,7 @@ def _divided(block: np.ndarray, comm: Communicator) -> tuple[Division, list[int]
     return division, arriving, totals
 
 
-def _sampled(block: np.ndarray, comm: Communicator) -> tuple[list[int], Splitters]:
+def _sampled(block: np.ndarray, comm: Communicator) -> tuple[list[int], _Splitters]:
     """How many elements the ranks have, and splitters from a regular sample of them."""
     lengths = comm.allgather(len(block))
     total, ranks = sum(lengths), comm.size
@@ -145,9 +189,9 @@ def _sampled(block: np.ndarray, comm: Communicator) -> tuple[list[int], Splitter
     # How many elements a sample stands for: shards may have different sizes.
     weights = np.repeat([n / max(share, 1) for share, n in zip(shares, lengths, strict=True)], shares)
     if not len(values):
-        return lengths, Splitters(np.zeros(ranks - 1, block.dtype), [0] * (ranks - 1), [0] * (ranks - 1))
+        return lengths, _Splitters(np.zeros(ranks - 1, block.dtype), [0] * (ranks - 1), [0] * (ranks - 1))
     chosen = _weighted(values, weights, total * np.arange(1, ranks) / ranks)
-    return lengths, Splitters(values[chosen], owners[chosen].tolist(), where[chosen].tolist())
+    return lengths, _Splitters(values[chosen], owners[chosen].tolist(), where[chosen].tolist())
 
 
 def _weighted(values: np.ndarray, weights: np.ndarray, wanted: np.ndarray) -> list[int]:
@@ -167,7 +211,7 @@ def _weighted(values: np.ndarray, weights: np.ndarray, wanted: np.ndarray) -> li
     return chosen
 
 
-def _exact(block: np.ndarray, lengths: list[int], comm: Communicator) -> Splitters:
+def _exact(block: np.ndarray, lengths: list[int], comm: Communicator) -> _Splitters:
     """The splitters between shares of equal size (collective: see `selection`, an all-to-all and an allgather)."""
     total = sum(lengths)
     wanted = [number * total // comm.size for number in range(1, comm.size)]
@@ -194,4 +238,4 @@ def _exact(block: np.ndarray, lengths: list[int], comm: Communicator) -> Splitte
         if owner == comm.rank:
             same = np.isnan(block) if value != value else block == value
             places[-1] = int(np.flatnonzero(same)[left])
-    return Splitters(values, ranks, places)
+    return _Splitters(values, ranks, places)

@@ -7,27 +7,22 @@ are brought closer in the same rounds. What is left at last is gathered, a few e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from numpy_dist.parallel.counts import summed
 from numpy_dist.parallel.extremes import TILE, extremes_of, extremes_of_tiles
-from numpy_dist.parallel.threads import on_ranges
 
 if TYPE_CHECKING:
     from numpy_dist.comm.base import Communicator
     from numpy_dist.parallel.on_device import Ordered
 
-T = TypeVar("T")
-
 FEW = 1 << 14  # elements, of all ranks, that are gathered
 SAMPLES = 1 << 14  # of all ranks; and of each of many ranks at least
 LEAST = 1 << 8
-WORTH = 1 << 17
-"""Elements that are worth a thread."""
 MOST_EDGES = 16  # that elements are compared with in one sweep
 
 
@@ -55,8 +50,8 @@ class _Region:
 class Unordered:
     """A shard's elements, or some of them, as they lie on the host."""
 
-    def __init__(self, values: np.ndarray, threads: int = 1) -> None:
-        self._values, self._threads = values, threads
+    def __init__(self, values: np.ndarray) -> None:
+        self._values = values
 
     def __len__(self) -> int:
         return len(self._values)
@@ -67,24 +62,16 @@ class Unordered:
 
     def numbers(self) -> Unordered:
         """Those that are no NaN."""
-        return Unordered(self._values[~np.isnan(self._values)], self._threads)
+        return Unordered(self._values[~np.isnan(self._values)])
 
     def ends(self) -> list[tuple[np.generic, np.generic]]:
         """The least and the greatest element of each tile, NaN if there is one."""
-        parts = self._in_parts(extremes_of_tiles)
-        return [pair for part in parts for pair in part]
+        return extremes_of_tiles(self._values)
 
     def swept(self, edges: list[np.generic], wanted: set[int]) -> tuple[list[int], dict[int, Unordered]]:
         """How many elements are below each edge and how many up to it, in turn; and those in some of the intervals."""
-        parts = self._in_parts(lambda values: _sweep(values, edges, wanted))
-        counts = [sum(numbers) for numbers in zip(*(counts for counts, _ in parts), strict=True)]
-        joined = {k: np.concatenate([kept[k] for _, kept in parts]) for k in wanted}
-        return counts, {k: Unordered(values, self._threads) for k, values in joined.items()}
-
-    def _in_parts(self, function: Callable[[np.ndarray], T]) -> list[T]:
-        """What a function gives for the parts of the elements, one on each thread."""
-        threads, values = min(self._threads, len(self._values) // WORTH), self._values
-        return on_ranges(lambda low, high: function(values[low:high]), len(values), threads)
+        counts, kept = _sweep(self._values, edges, wanted)
+        return counts, {k: Unordered(values) for k, values in kept.items()}
 
 
 def select(block: np.ndarray, places: Sequence[int], comm: Communicator) -> np.ndarray:

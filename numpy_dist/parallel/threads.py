@@ -5,13 +5,10 @@ from __future__ import annotations
 import _thread
 import time
 from collections.abc import Callable, Sequence
-from contextvars import ContextVar, copy_context
-from functools import partial
+from contextvars import ContextVar
 from typing import TypeVar
 
-from numpy_dist.comm.supervision.signals import Postponed
-
-__all__ = ["on_each_thread", "on_ranges", "run_together", "thread_watch", "watched"]
+__all__ = ["run_together", "thread_watch", "watched"]
 
 T = TypeVar("T")
 
@@ -83,23 +80,3 @@ def run_together(tasks: Sequence[Callable[[], object]]) -> None:
         ended.acquire()
     if errors:
         raise errors[min(errors)]
-
-
-def on_each_thread(task: Callable[[int], object], threads: int) -> None:
-    """Call a function with the number of each thread, there and in the caller's context."""
-    run_together([partial(copy_context().run, task, number) for number in range(threads)])
-
-
-def on_ranges(function: Callable[[int, int], T], length: int, threads: int) -> list[T]:
-    """What ``function(low, high)`` gives for ranges that cover so many elements, one on each thread."""
-    if threads < 2:
-        return [function(0, length)]
-    points = [length * k // threads for k in range(threads + 1)]
-    found: dict[int, T] = {}
-
-    def compute(number: int) -> None:
-        found[number] = function(points[number], points[number + 1])
-
-    with Postponed():  # the threads have the memory until all have ended
-        on_each_thread(compute, threads)
-    return [found[number] for number in range(threads)]

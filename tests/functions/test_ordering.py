@@ -13,7 +13,7 @@ from numpy_dist import engine
 from numpy_dist.comm.simulated import run_simulated
 from numpy_dist.layout.layout import Cut, Layout
 from numpy_dist.layout.mesh import Mesh
-from numpy_dist.parallel import division, sample_sort, selection, splitters
+from numpy_dist.parallel import division, sample_sort, selection
 from numpy_dist.settings import config
 
 RANKS = pytest.mark.parametrize("ranks", [1, 2, 3, 4, 7])
@@ -72,9 +72,8 @@ def test_a_single_axis(ranks, n):
 @pytest.mark.parametrize("compared", [0, 8])
 def test_shares_where_samples_mislead(ranks, compared, monkeypatch):
     """Exact splitters are selected, also between equal elements; splitters are compared with, or searched."""
-    for name, value in {"SAMPLES": 4, "EACH": 1}.items():
+    for name, value in {"SAMPLES": 4, "EACH": 1, "MOST_COMPARED": compared}.items():
         monkeypatch.setattr(sample_sort, name, value)
-    monkeypatch.setattr(splitters, "MOST_COMPARED", compared)
     monkeypatch.setattr(selection, "FEW", 20)
     monkeypatch.setattr(division, "ELEMENTS", 16)
 

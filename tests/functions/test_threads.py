@@ -17,9 +17,8 @@ import pytest
 
 import numpy_dist
 from numpy_dist import config, engine
-from numpy_dist.dispatch.functions import indexing_generation, sorting, statistics_histograms, statistics_quantiles
+from numpy_dist.dispatch.functions import indexing_generation, statistics_quantiles
 from numpy_dist.dispatch.patterns import search, thread_take, threads
-from numpy_dist.parallel import selection, thread_sort
 from numpy_dist.spmd_testing import run_simulated
 
 NUMBERS = np.random.default_rng(0).standard_normal((41, 60))
@@ -34,9 +33,6 @@ CALLS = {
     "columns in order": lambda x: np.sort(x, 0),
     "columns in Fortran order": lambda x: np.sort(x.T, 1),
     "argsort": lambda x: np.argsort(x, 1, kind="stable"),
-    "a line in order": lambda x: np.sort(x.reshape(-1)),
-    "a line in stable order": lambda x: np.sort(x.reshape(-1), stable=True),
-    "argsort of a line": lambda x: np.argsort(x.reshape(-1), kind="stable"),
     "elements at positions": lambda x: x.reshape(-1)[PLACES],
     "rows at positions": lambda x: x[PLACES[0] % 41],
     "elements of rows and columns": lambda x: x[PLACES % 41, PLACES],
@@ -45,26 +41,13 @@ CALLS = {
     "take of columns": lambda x: np.take(x, PLACES[0], 1),
     "take around the end": lambda x: np.take(x, PLACES * 99, mode="wrap"),
     "take_along_axis": lambda x: np.take_along_axis(x, PLACES % 41, 0),
-    "largest of rows": lambda x: np.argmax(x, 1),
-    "least of columns": lambda x: np.argmin(x, 0, keepdims=True),
-    "largest of columns in Fortran order": lambda x: np.argmax(x.T, 1),
-    "largest of all": lambda x: x.reshape(-1)[: np.argmax(x.round(0))],
     "places of a line": lambda x: np.nonzero(x.reshape(-1) > 0.3)[0],
     "places of rows": lambda x: np.stack(np.nonzero(x > 0.3)),
     "places of few": lambda x: np.flatnonzero(x == x[40, 59]),
-    "bincount": lambda x: np.bincount((x.reshape(-1) * 3 + 20).astype(int)),
-    "bincount of far numbers": lambda x: np.bincount((x.reshape(-1) * 900 + 5000).astype(int)),
-    "histogram": lambda x: np.histogram(x, 9)[0],
-    "histogram between edges": lambda x: np.histogram(x, [-2, 0, 0.1, 3])[0],
-    "histogram2d": lambda x: np.histogram2d(x[0], x[1], 5)[0] + 0,
     "medians of rows": lambda x: np.median(x, 1),
     "medians of columns": lambda x: np.median(x, 0),
     "quantiles of rows": lambda x: np.quantile(x, [0.1, 0.7, 0.8], axis=1),
     "quantiles of columns": lambda x: np.quantile(x, 0.3, axis=0, keepdims=True),
-    "median of all": lambda x: x[:1] - np.median(x),
-    "quantiles of all": lambda x: np.quantile(x, [0.1, 0.5, 0.7, 1]),
-    "different values": lambda x: np.unique(np.abs(x).round(1)),
-    "different integers": lambda x: np.unique((x * 99).astype(int)),
     "searchsorted in a sorted array": lambda x: np.searchsorted(np.sort(x.reshape(-1)), x.reshape(-1)),
     "fft": lambda x: np.fft.fft(x),
     "fft of columns": lambda x: np.fft.fft(x, axis=0),
@@ -83,16 +66,11 @@ LONGER = {
 }
 THRESHOLDS = [
     (threads, "FEW"),
-    (thread_sort, "FEW"),
     (thread_take, "FEW"),
-    (sorting, "_FEW_LOOKED_AT"),
     (search, "_EACH"),
     (indexing_generation, "_FEW"),
     (indexing_generation, "_PIECE"),
-    (statistics_histograms, "_FEW"),
     (statistics_quantiles, "FEW"),
-    (selection, "WORTH"),
-    (selection, "FEW"),
 ]
 
 
@@ -151,16 +129,6 @@ def test_several_threads_take_part(call: Any, monkeypatch: pytest.MonkeyPatch) -
         found = call(x)
         assert np.array_equal(found.gather(), call(NUMBERS))
     assert len(started) >= 2
-
-
-@pytest.mark.parametrize("choose", [np.argmax, np.argmin])
-@pytest.mark.usefixtures("three_threads")
-def test_the_first_of_equal_ones_and_the_first_nan(choose: Any) -> None:
-    with config(MIN_SHARD_BYTES=0):
-        for values in (np.ones(99), np.tile([3.0, 1, 2], 33), np.array([1.0] * 50 + [np.nan] * 49)):
-            assert choose(numpy_dist.asarray(values)) == choose(values)
-            found = choose(numpy_dist.asarray(np.stack([values, values[::-1]])), axis=1)
-            assert found.tolist() == choose(np.stack([values, values[::-1]]), axis=1).tolist()
 
 
 def test_positions_out_of_bounds_are_told_as_numpy_does(three_threads: None) -> None:
