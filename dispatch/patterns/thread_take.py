@@ -26,14 +26,22 @@ def getitem(x: Any, items: tuple) -> Any:
     if len(items) == 1:
         return _taken(x, items[0], 0, None, "raise", lambda: operator.getitem(x, items))
     ours = all(_are_positions(item) for item in items) and len(items) == x.ndim
-    shape = np.broadcast_shapes(*(item.shape for item in items)) if ours else ()
-    if not ours or any(item.ndim != len(shape) for item in items) or not _pays(prod(shape), x.dtype):
+    shape = _common_shape(items) if ours else None
+    if shape is None or not _pays(prod(shape), x.dtype):
         return operator.getitem(x, items)
 
     def pick(low: int, high: int) -> np.ndarray:
         return x[tuple(item if item.shape[0] == 1 else item[low:high] for item in items)]
 
     return _filled(pick, shape, x.dtype, lambda: operator.getitem(x, items))
+
+
+def _common_shape(items: tuple[np.ndarray, ...]) -> tuple[int, ...] | None:
+    """The shape of indices that are broadcast; None where they cannot be, or have not as many axes."""
+    extents = list(zip(*(item.shape for item in items), strict=False))
+    shape = tuple(next((n for n in along if n != 1), 1) for along in extents)
+    fit = all(n in (1, extent) for along, extent in zip(extents, shape, strict=True) for n in along)
+    return shape if fit and all(item.ndim == len(shape) for item in items) else None
 
 
 def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: Any = "raise") -> Any:

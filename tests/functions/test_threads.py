@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import _thread
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -129,6 +130,18 @@ def test_several_threads_take_part(call: Any, monkeypatch: pytest.MonkeyPatch) -
         found = call(x)
         assert np.array_equal(found.gather(), call(NUMBERS))
     assert len(started) >= 2
+
+
+def test_positions_that_do_not_go_together_are_told_as_numpy_does(three_threads: None) -> None:
+    table = numpy_dist.asarray(NUMBERS.copy())
+    with config(MIN_SHARD_BYTES=0):
+        for rows, columns in ((np.arange(9), np.arange(8)), (np.zeros((1, 2), int), np.zeros((1, 5), int))):
+            with pytest.raises(IndexError) as told:
+                NUMBERS[rows, columns]
+            with pytest.raises(IndexError, match=f"^{re.escape(str(told.value))}$"):
+                table[rows, columns]
+        rows, columns = np.arange(40)[:, None], np.arange(0, 60, 7)
+        assert np.array_equal(table[rows, columns].gather(), NUMBERS[rows, columns])
 
 
 def test_positions_out_of_bounds_are_told_as_numpy_does(three_threads: None) -> None:
