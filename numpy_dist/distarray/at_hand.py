@@ -281,6 +281,24 @@ def _metadata(name: str) -> property:
     return property(lambda self: read(self._real), put, doc=general.__doc__)
 
 
+def _part(name: str) -> property:
+    """The real or the imaginary part; the real part of what is real is the array itself."""
+    general: property = getattr(DistArray, name)
+
+    def get(self: AtHand) -> object:
+        if name == "real" and self._real.dtype.kind != "c" and self._window.readable:
+            return self
+        made = _part_of(self, name)
+        return general.__get__(hand_over(self)) if made is None else made
+
+    def put(self: AtHand, value: object) -> None:
+        part = _part_of(self, name)
+        if part is None or not assign(part, Ellipsis, value):
+            general.__set__(hand_over(self), value)
+
+    return property(get, put, doc=general.__doc__)
+
+
 def _scalar(name: str, convert: Function) -> Callable[[AtHand], Any]:
     def method(self: AtHand) -> object:
         if self._window.readable and not self._real.ndim:
@@ -433,30 +451,6 @@ class AtHand(DistArray):
         if window is None or not window.readable:
             return DistArray.T.__get__(hand_over(self))  # type: ignore[attr-defined]
         return view_at_hand(self, self._real.T, window)
-
-    @property
-    def real(self) -> Any:
-        """View of the real part (the array itself where it is real)."""
-        if self._real.dtype.kind != "c" and self._window.readable:
-            return self
-        made = _part_of(self, "real")
-        return DistArray.real.__get__(hand_over(self)) if made is None else made  # type: ignore[attr-defined]
-
-    @real.setter
-    def real(self, value: object) -> None:
-        if (part := _part_of(self, "real")) is None or not assign(part, Ellipsis, value):
-            DistArray.real.__set__(hand_over(self), value)  # type: ignore[attr-defined]
-
-    @property
-    def imag(self) -> Any:
-        """View of the imaginary part; zeros that cannot be written where the array is real."""
-        made = _part_of(self, "imag")
-        return DistArray.imag.__get__(hand_over(self)) if made is None else made  # type: ignore[attr-defined]
-
-    @imag.setter
-    def imag(self, value: object) -> None:
-        if (part := _part_of(self, "imag")) is None or not assign(part, Ellipsis, value):
-            DistArray.imag.__set__(hand_over(self), value)  # type: ignore[attr-defined]
 
     def conj(self, *args: object, **kwargs: object) -> Self:
         """Complex conjugate; real arrays are returned as they are."""
@@ -829,6 +823,8 @@ def _define() -> None:
         setattr(AtHand, name, _handed_over(name))
     for name in ("shape", "dtype", "strides", "ndim", "size", "itemsize", "nbytes"):
         setattr(AtHand, name, _metadata(name))
+    for name in ("real", "imag"):
+        setattr(AtHand, name, _part(name))
     for ufunc, names in operators.OPERATORS.items():
         plain = [name for name in names if not name.startswith("__i") or name == "__invert__"]
         for name in names:
