@@ -206,10 +206,10 @@ def alone(
 
     Parameters
     ----------
-    instead : callable, optional
-        What is called with the ndarrays in the function's place, and makes the same of them; a handle, perhaps.
     written : sequence, optional
         Which of the arguments are written into; by default, those that `targets.writes` tells.
+    instead : callable, optional
+        What is called with the ndarrays in the function's place, and makes the same of them; a handle, perhaps.
     """
     rt = engine.runtime()
     if rt.size > 1 or not engine.has_ndarrays(rt):

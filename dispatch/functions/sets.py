@@ -45,8 +45,8 @@ _BY_HASHES = bool(np.isnan(np.unique(np.array([complex(np.nan, 1), complex(1, np
 # Since NumPy 2.4 or so dates are, too, and there NaT equals itself.
 _ONE_NAT = len(np.unique(np.full(2, "NaT", "M8[D]"), equal_nan=False)) == 1
 _MANY_COLUMNS = 16  # rows of more are compared as structures, as NumPy does it
-
 _MANY_INTEGERS = 1 << 19  # are sorted sooner than NumPy hashes them
+
 _TESTS = "elements to be tested for"
 
 
