@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import signal
 import subprocess
 import sys
@@ -94,6 +95,7 @@ def _runner(job: Job, streams: str | None = None) -> list[str]:
     options = ["--all-output"] if job.all_output else []
     options += ["--patch"] if job.patch else []
     options += [f"--debug={job.debug}"] if job.debug is not None else []
+    options += [f"--entropy={secrets.token_hex(16)}"] if job.ranks > 1 else []
     options += ["--streams", streams] if streams else []
     # -P: the folder that the user stands in must not come before the standard library while the runner starts.
     return [*_binder(job), sys.executable, "-P", "-m", "numpy_dist.cli.runner", *options, "--", *job.command]

@@ -11,11 +11,14 @@ import builtins
 import faulthandler
 import io
 import os
+import random
 import runpy
 import sys
 import time
 import types
 from collections.abc import Sequence
+
+import numpy
 
 from numpy_dist.argument_types import Function
 from numpy_dist.cli.streams import set_output
@@ -73,6 +76,13 @@ def prepare(command: Sequence[str], patch: bool = False) -> tuple[Function, *tup
     return _script(command[0], names)
 
 
+def _seed_alike(entropy: str) -> None:
+    """Begin the global generators of Python and of NumPy, which differ from process to process, alike on every rank."""
+    number = int(entropy, 16)
+    random.seed(number)
+    numpy.random.seed([number >> shift & 0xFFFFFFFF for shift in range(0, 4 * len(entropy), 32)])
+
+
 def _set_breakpoint(rank: int, debugged: int) -> None:
     """Have `breakpoint()` debug one rank of several (see `debugger`)."""
 
@@ -91,6 +101,7 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("--streams")
     parser.add_argument("--patch", action="store_true")
     parser.add_argument("--debug", type=int, default=0)
+    parser.add_argument("--entropy", help="hexadecimal digits, the same for all ranks of a job")
     position = list(arguments).index("--")
     options = parser.parse_args(arguments[:position])
     launchers.move_end(os.environ, time.time())
@@ -98,6 +109,8 @@ def main(arguments: Sequence[str]) -> None:
     leave = set_output(rank, size, options.all_output, options.streams, options.debug)
     if size > 1:
         _set_breakpoint(rank, options.debug)
+    if options.entropy:
+        _seed_alike(options.entropy)
     if not faulthandler.is_enabled():  # a rank on another host tells the launcher where it crashes
         faulthandler.enable()
     guard = detect.watch_exits() if size > 1 else None

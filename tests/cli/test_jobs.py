@@ -261,6 +261,24 @@ def test_rank_0_reads_stdin(mpi: None, run: Run) -> None:
     assert run("-n 2", script, text="hello\n").stdout == "hello\n"
 
 
+DRAW = """
+import random, numpy, numpy_dist
+drawn = random.random(), *numpy.random.rand(2).tolist(), numpy.random.bytes(4).hex()
+whole = numpy_dist.asarray(numpy.random.rand(100_000)) * numpy.random.rand()
+print(*drawn, whole.gather()[[0, -1]])
+"""
+
+
+def test_global_random_generators_are_alike_on_all_ranks(mpi: None, run: Run) -> None:
+    jobs = [run("-n 3 --all-output", DRAW) for _ in range(2)]
+    assert [done.returncode for done in jobs] == [0, 0], jobs
+    lines = [sorted(done.stdout.splitlines()) for done in jobs]
+    assert [len(of_ranks) for of_ranks in lines] == [3, 3]
+    drawn = [{line.partition("] ")[2] for line in of_ranks} for of_ranks in lines]
+    assert len(drawn[0]) == len(drawn[1]) == 1
+    assert drawn[0] != drawn[1]
+
+
 @pytest.mark.parametrize(
     ("end", "code", "says"),
     [
