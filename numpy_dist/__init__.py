@@ -47,6 +47,7 @@ _OWN: dict[str, str] = {
     **dict.fromkeys(_ERRORS.split(), "numpy_dist.errors"),
     "DistArray": "numpy_dist.distarray",
     "memmap": "numpy_dist.files.memory_maps",
+    "ndarray": "numpy_dist.ir.array_type",
     "Layout": "numpy_dist.layout.layout",
     "Mesh": "numpy_dist.layout.mesh",
     "count_program": "numpy_dist.counting",

@@ -1088,7 +1088,7 @@ def nanvar(a: DistArray, axis: Shape, dtype: DTypeLike | None = None, out: _Arra
 def nanvar(a: DistArray, axis: Shape | None = None, dtype: DTypeLike | None = None, out: _Array | None = None, ddof: float = 0, *, keepdims: Literal[True], where: ArrayLike = ..., mean: ArrayLike = ..., correction: float = ...) -> DistArray: ...
 @overload
 def nanvar(a: ArrayLike, axis: Shape | None = None, dtype: DTypeLike | None = None, out: _Array | None = None, ddof: float = 0, keepdims: _bool = ..., *, where: ArrayLike = ..., mean: ArrayLike = ..., correction: float = ...) -> Any: ...
-from numpy import ndarray as ndarray
+from numpy_dist.ir.array_type import ndarray as ndarray
 from numpy import ndenumerate as ndenumerate
 from numpy import ndim as ndim
 from numpy import ndindex as ndindex

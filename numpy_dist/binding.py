@@ -77,8 +77,10 @@ def _replacements() -> dict[int, tuple[object, object]]:
     import numpy_dist.fft as fft
     import numpy_dist.random as random
     from numpy_dist.files.memory_maps import memmap
+    from numpy_dist.ir.array_type import ndarray
 
     found: list[tuple[object, object]] = [(np, numpy_dist), (np.random, random), (np.fft, fft), (np.memmap, memmap)]
+    found.append((np.ndarray, ndarray))
     found += [(getattr(np.fft, function.__name__), function) for function in fft.OWN]
     for name in creation.__all__:
         if hasattr(np, name):

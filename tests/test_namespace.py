@@ -126,7 +126,8 @@ def test_grids_are_copies(sparse):
 
 def test_every_public_name_of_numpy_is_there():
     for name in np.__all__:
-        if name not in CREATING and name not in MODULES and name not in ("save", "memmap") and not name.startswith("_"):
+        own = name in CREATING or name in MODULES or name in ("save", "memmap", "ndarray")
+        if not own and not name.startswith("_"):
             assert getattr(nd, name) is getattr(np, name), name
     public = {name for name in np.__all__ if name[0] != "_"}
     assert public <= set(dir(nd)) and {"DistArray", "distribute", "config"} <= set(dir(nd))

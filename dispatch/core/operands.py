@@ -9,6 +9,7 @@ import numpy as np
 
 from numpy_dist import engine
 from numpy_dist.argument_types import Keywords
+from numpy_dist.ir.array_type import ndarray
 
 _SCALARS = (np.bool_, np.integer, np.floating, np.complexfloating, np.datetime64, np.timedelta64, np.str_, np.bytes_)
 
@@ -30,8 +31,8 @@ _MOST_TYPES = 1024  # programs that make types without end must not fill memory
 def is_foreign(kind: type) -> bool:
     """Whether arrays of this type have rules of their own, which plain NumPy on their values would break.
 
-    Subclasses of ndarray are foreign (masked arrays, matrices, quantities), but for memory maps; so is what
-    overrides NumPy's protocols without being ours.
+    Subclasses of ndarray are foreign (masked arrays, matrices, quantities), but for memory maps and the namespace's own
+    `ndarray`; so is what overrides NumPy's protocols without being ours.
     """
     if kind in PLAIN or kind in _CONVERTIBLE:
         return False
@@ -41,7 +42,7 @@ def is_foreign(kind: type) -> bool:
         PLAIN.add(kind)
         return False
     if issubclass(kind, np.ndarray):
-        foreign = not issubclass(kind, np.memmap)
+        foreign = not issubclass(kind, np.memmap) and kind is not ndarray
     else:
         foreign = hasattr(kind, "__array_function__") or hasattr(kind, "__array_ufunc__")
         # NumPy's scalars override nothing, whatever their class has.
@@ -56,7 +57,7 @@ def as_operand(value: object) -> Any:
     """An input of a ufunc as an array, if it is neither an array nor a number: lists, tuples, buffers."""
     if isinstance(value, engine.Handle):
         return value
-    if isinstance(value, np.memmap):
+    if isinstance(value, np.memmap) or type(value) is ndarray:
         return value.view(np.ndarray)
     if isinstance(value, list | tuple) and any(_holds_handle(item) for item in value):
         return np.stack([as_operand(item) for item in value])

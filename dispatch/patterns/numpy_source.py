@@ -22,20 +22,12 @@ from numpy_dist.argument_types import Function, Shape
 from numpy_dist.dispatch.core.registry import implements
 from numpy_dist.frames import user_frame
 from numpy_dist.ir import structure
+from numpy_dist.ir.array_type import ndarray
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     Order = Literal["K", "A", "C", "F"] | None
-
-
-class _ArrayType(type):
-    def __instancecheck__(cls, x: object) -> bool:
-        return isinstance(x, np.ndarray) or engine.is_handle(x)
-
-
-class _Array(np.ndarray, metaclass=_ArrayType):
-    """What ``ndarray`` means in NumPy's own code: arrays of ours are instances of it, too."""
 
 
 def _asarray(
@@ -112,7 +104,7 @@ _REPLACED: dict[int, Function] = {
     id(np.asarray): _asarray,
     id(np.asanyarray): _asanyarray,
     id(np.array): _array,
-    id(np.ndarray): _Array,
+    id(np.ndarray): ndarray,
     id(np.empty): _empty,
     id(np.zeros): _zeros,
     id(np.full): _full,

@@ -18,6 +18,7 @@ import numpy as np
 
 from numpy_dist.argument_types import Shape
 from numpy_dist.errors import UnsupportedError
+from numpy_dist.ir.array_type import ndarray
 from numpy_dist.ir.meta_arrays import as_strided, is_writeable, warns_if_written
 
 Operation = Callable[..., np.ndarray]
@@ -221,12 +222,15 @@ def view_as(array: np.ndarray, *args: object, **kwargs: object) -> np.ndarray:
     UnsupportedError
         For another class of arrays, whose ``__array_finalize__`` would be given this one.
     """
-    for kind in (*args, *kwargs.values()):
-        if isinstance(kind, type) and issubclass(kind, np.ndarray) and kind is not np.ndarray:
-            raise UnsupportedError(
-                "a distributed array has no view as another array class; use x.gather() or x.local"
-            )
-    return array.view(*args, **kwargs)
+    return array.view(*map(_same_class, args), **{name: _same_class(kind) for name, kind in kwargs.items()})
+
+
+def _same_class(kind: object) -> object:
+    if kind is ndarray:
+        return np.ndarray
+    if isinstance(kind, type) and issubclass(kind, np.ndarray) and kind is not np.ndarray:
+        raise UnsupportedError("a distributed array has no view as another array class; use x.gather() or x.local")
+    return kind
 
 
 @_structural

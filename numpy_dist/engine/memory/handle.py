@@ -9,6 +9,7 @@ import numpy as np
 
 from numpy_dist.engine.memory.storage import Storage, Token
 from numpy_dist.ir import structure
+from numpy_dist.ir.array_type import Distributed
 from numpy_dist.ir.statements import Ref
 from numpy_dist.ir.views import View, index_of, slice_of
 
@@ -32,7 +33,7 @@ class Shut:
 SHUT = Shut()
 
 
-class Handle:
+class Handle(Distributed):
     """A distributed array as the engine knows it, the base of `DistArray`: its metadata, and where its data are.
 
     Attributes
