@@ -241,3 +241,34 @@ def test_the_first_array_of_a_program_is_a_distarray(name: str, tmp_path: Path) 
         f"made = {FIRST[name]}\nassert isinstance(made, nd.DistArray), type(made)"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+class Holder:
+    """An object with an array of ours in it."""
+
+    def __init__(self, values):
+        self.values = values
+
+    def __array__(self, dtype=None, copy=None):
+        return self.values
+
+
+def test_objects_that_give_arrays_of_ours():
+    held = Holder(nd.arange(100_000))
+    made = nd.asarray(held, dtype="f4")
+    assert made.dtype == "f4" and made.shape == (100_000,) and type(nd.array(held)) is nd.DistArray
+    with pytest.raises(ValueError, match="__array__"):
+        nd.asarray(Holder([1, 2]))
+
+
+class Ragged:
+    """An array of another library, which says what is like it."""
+
+    def __array_function__(self, function, types, args, kwargs):
+        return function.__name__, args[1:], kwargs
+
+
+def test_arrays_of_others_make_what_is_like_them():
+    assert nd.zeros_like(Ragged(), dtype=int) == ("zeros_like", (), {"dtype": int})
+    assert nd.full_like(Ragged(), 3) == ("full_like", (3,), {})
+    assert nd.empty_like(Ragged())[0] == "empty_like" and nd.ones_like(a=Ragged())[0] == "ones_like"

@@ -88,7 +88,13 @@ def ingest(
 
         compare_maps(engine.runtime().comm, obj)
         return _read(obj, obj.shape, obj.dtype, obj, dtype, order, split, mesh)
-    array = np.asarray(obj) if isinstance(obj, np.ndarray) else np.asarray(obj, dtype)
+    try:
+        array = np.asarray(obj) if isinstance(obj, np.ndarray) else np.asarray(obj, dtype)
+    except ValueError:
+        made = obj.__array__() if hasattr(type(obj), "__array__") else None
+        if not engine.is_handle(made):
+            raise
+        return _converted(made, dtype, order, copy, split, mesh)
     if config.CHECK == "on":
         compare_ranks(array)
     made = _read(array, array.shape, array.dtype, array, dtype, order, split, mesh)

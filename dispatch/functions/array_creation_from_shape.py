@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Literal, SupportsIndex
+from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, TypeVar
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -22,6 +23,7 @@ from numpy_dist.dispatch.patterns.creation import (
     is_replicated,
     permuted,
 )
+from numpy_dist.ir.array_type import ndarray
 from numpy_dist.layout.layout import Layout
 
 if TYPE_CHECKING:
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
 
     from numpy_dist.distarray.array import DistArray
     from numpy_dist.layout.mesh import Mesh
+
+Creation = TypeVar("Creation", bound=Callable[..., Any])
 
 # -- filled with one value -------------------------------------------------------------------------------------------
 
@@ -211,6 +215,22 @@ def _like(
     return _fill(np.empty if function is np.empty_like else function, sample, found, layout, axes)
 
 
+def _asks_prototypes(function: Callable[..., object]) -> Callable[[Creation], Creation]:
+    """Have arrays of other libraries, which override NumPy's functions, make what is like them, as `function` would."""
+
+    def decorate(ours: Creation) -> Creation:
+        @functools.wraps(ours)
+        def like(*args: Any, **kwargs: Any) -> Any:
+            prototype = args[0] if args else kwargs.get("a")
+            if hasattr(type(prototype), "__array_function__") and not isinstance(prototype, ndarray):
+                return function(*args, **kwargs)
+            return ours(*args, **kwargs)
+
+        return like  # type: ignore[return-value]
+
+    return decorate
+
+
 def _followed(layout: Layout | None, nbytes: int) -> Layout | None:
     """The layout of an array's results, unless it would leave most of the ranks without work."""
     if layout is None or not engine.default_shard(nbytes):
@@ -220,6 +240,7 @@ def _followed(layout: Layout | None, nbytes: int) -> Layout | None:
 
 
 @implements(np.empty_like, varies=(*OURS, "device"), replicated=True)
+@_asks_prototypes(np.empty_like)
 def empty_like(
     prototype: object,
     /,
@@ -237,6 +258,7 @@ def empty_like(
 
 
 @implements(np.zeros_like, varies=OURS, replicated=True)
+@_asks_prototypes(np.zeros_like)
 def zeros_like(
     a: object,
     dtype: DTypeLike | None = None,
@@ -253,6 +275,7 @@ def zeros_like(
 
 
 @implements(np.ones_like, varies=OURS, replicated=True)
+@_asks_prototypes(np.ones_like)
 def ones_like(
     a: object,
     dtype: DTypeLike | None = None,
@@ -269,6 +292,7 @@ def ones_like(
 
 
 @implements(np.full_like, varies=OURS, replicated=True)
+@_asks_prototypes(np.full_like)
 def full_like(
     a: object,
     fill_value: Any,
