@@ -14,7 +14,9 @@ from numpy_dist.comm.launchers import END_VARIABLE
 __all__ = ["should_end"]
 
 _SIGNALS = (signal.SIGTERM, signal.SIGUSR1)
-_asked: set[int] = set()
+_SAME = 5.0  # seconds within which several SIGTERM are one
+_asked: set[int] = set()  # signals that any rank has got, as far as this one knows
+_begun: list[float] = []  # when this process has got its first SIGTERM
 
 
 def should_end() -> bool:
@@ -22,7 +24,8 @@ def should_end() -> bool:
 
     True on every rank, from then on, when any of them has got SIGTERM or SIGUSR1, as Slurm sends them before a job's
     time is over (``--signal=USR1@60``), or ``numpy-dist run --max-time`` is over. The first call installs handlers of
-    these signals, unless the program has some; of a second SIGTERM the process ends at once.
+    these signals, unless the program has some. A rank ends at once of a SIGTERM that comes five seconds after its first
+    one: Slurm sends a rank several within a moment, by itself and through ``srun``.
 
     Returns
     -------
@@ -48,7 +51,10 @@ def _install() -> None:
 
 
 def _note(number: int, frame: FrameType | None) -> None:
-    if number in _asked and number == signal.SIGTERM:
-        signal.signal(number, signal.SIG_DFL)
-        os.kill(os.getpid(), number)
+    """Handle a signal of this process; without a frame it is another rank's, of which all are told."""
     _asked.add(number)
+    if frame is not None and number == signal.SIGTERM:
+        _begun.append(time.monotonic())
+        if _begun[-1] >= _begun[0] + _SAME:
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)

@@ -10,9 +10,11 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from numpy_dist.checkpoint import ending
 from numpy_dist.cli import processes
 from numpy_dist.cli.main import _duration
 
@@ -129,11 +131,50 @@ def test_a_signal_that_comes_before_the_ranks_can_handle_it(started) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGUSR1, signal.SIGTERM])
+def test_signals_to_all_ranks(started, number: int) -> None:
+    """As `scancel` and `srun` send them: to each rank by itself, SIGCONT first, and twice; the launcher gets none."""
+    process = started("-n", "3")
+    assert process.stdout.readline().startswith("begun")
+    until(lambda: len(ranks_that_end(process.pid)) == 3)
+    for sent in (signal.SIGCONT, number, number):
+        processes.send(ranks_that_end(process.pid), sent)
+    steps(process)
+
+
+def ranks_that_end(pid: int) -> list[int]:
+    """The ranks of a job that handle what asks them to end."""
+    below = processes.descendants(pid)
+    return [rank for rank in processes.ending_by_themselves(pid) if below.get(rank) != "mpiexec"]
+
+
+def test_of_several_signals_only_a_late_one_ends_a_rank(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Slurm sends a rank several within a moment, and those of other ranks are none of its own."""
+    ended: list[int] = []
+    monkeypatch.setattr(ending, "_asked", set())
+    monkeypatch.setattr(ending, "_begun", [])
+    monkeypatch.setattr(ending, "os", SimpleNamespace(kill=lambda _, number: ended.append(number), getpid=os.getpid))
+    monkeypatch.setattr(ending, "signal", SimpleNamespace(SIGTERM=signal.SIGTERM, SIG_DFL=0, signal=lambda *_: None))
+    monkeypatch.setattr(ending, "_SAME", 0.0)
+    ending._note(signal.SIGTERM, None)
+    ending._note(signal.SIGTERM, None)
+    ending._note(signal.SIGUSR1, sys._getframe())
+    ending._note(signal.SIGUSR1, sys._getframe())
+    assert not ended and ending._asked == {signal.SIGTERM, signal.SIGUSR1}
+    monkeypatch.setattr(ending, "_SAME", float("inf"))
+    ending._note(signal.SIGTERM, sys._getframe())
+    ending._note(signal.SIGTERM, sys._getframe())
+    assert not ended
+    monkeypatch.setattr(ending, "_SAME", 0.0)
+    ending._note(signal.SIGTERM, sys._getframe())
+    assert ended == [signal.SIGTERM]
+
+
+@pytest.mark.slow
 def test_a_second_signal_ends_the_job(started) -> None:
     process = started("-n", "2")
     assert process.stdout.readline().startswith("begun")
-    below = processes.descendants(process.pid)
-    ranks = [pid for pid in processes.ending_by_themselves(process.pid) if below[pid] != "mpiexec"]
+    below, ranks = processes.descendants(process.pid), ranks_that_end(process.pid)
     assert len(ranks) == 2
     for rank in ranks:
         os.kill(rank, signal.SIGSTOP)  # it does not come to its end
