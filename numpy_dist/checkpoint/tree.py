@@ -25,6 +25,8 @@ __all__ = ["Unsaveable", "decode", "encode"]
 _PLAIN = (type(None), bool, int, str)
 _GROUPS: dict[str, Callable[[list], object]] = {"tuple": tuple, "set": set, "frozenset": frozenset}
 _BYTES: dict[str, Callable[[bytes], object]] = {"bytes": bytes, "bytearray": bytearray}
+_LONG = 1 << 13  # bits of an integer that is written as hexadecimal digits: Python limits decimal ones
+_VALUES = (dict, list, set, frozenset, tuple, str, bytes, bytearray, int, float, complex)
 
 
 class Unsaveable(TypeError):
@@ -40,7 +42,10 @@ def encode(state: object) -> tuple[object, list[object]]:
         Naming the place and the type of what cannot be saved.
     """
     coder = _Encoder()
-    return coder.tree(state, "state"), coder.arrays
+    try:
+        return coder.tree(state, "state"), coder.arrays
+    except RecursionError:
+        raise Unsaveable("state is nested too deeply to be saved") from None
 
 
 def decode(tree: object, arrays: list[Any]) -> Any:
@@ -59,25 +64,36 @@ class _Encoder:
         self.arrays: list[Any] = []
         self._numbers: dict[int, int] = {}
         self._sources: dict[int, tuple[int, object]] = {}  # of random bits, which keeps their identities taken
+        self._bits: dict[int, object] = {}  # sources by the identities of their bit generators
+        self._around: set[int] = set()  # what the value lies in that is being encoded, by identity
 
     def tree(self, value: Any, place: str) -> Any:
         kind = type(value)
+        if kind is int and value.bit_length() > _LONG:
+            return {"int": hex(value)}
         if kind in _PLAIN:
             return value
         if kind is float:
             return value if math.isfinite(value) else {"float": repr(value)}
+        if id(value) in self._around:
+            raise Unsaveable(f"{place} lies within itself: a checkpoint has no cycles")
+        self._around.add(id(value))
+        found: object
         if kind is list:
-            return self._items(value, place)
-        if kind is dict:
+            found = self._items(value, place)
+        elif kind is dict:
             pairs = [[self.tree(k, f"{place}'s keys"), self.tree(v, f"{place}[{k!r}]")] for k, v in value.items()]
-            return {"dict": pairs}
-        if kind is complex:
-            return {"complex": self._items([value.real, value.imag], place)}
-        if kind.__name__ in _GROUPS and kind is _GROUPS[kind.__name__]:
-            return {kind.__name__: self._items(value, place)}
-        if kind.__name__ in _BYTES and kind is _BYTES[kind.__name__]:
-            return {kind.__name__: base64.b64encode(value).decode()}
-        return self._object(value, kind, place)
+            found = {"dict": pairs}
+        elif kind is complex:
+            found = {"complex": self._items([value.real, value.imag], place)}
+        elif kind.__name__ in _GROUPS and kind is _GROUPS[kind.__name__]:
+            found = {kind.__name__: self._items(value, place)}
+        elif kind.__name__ in _BYTES and kind is _BYTES[kind.__name__]:
+            found = {kind.__name__: base64.b64encode(value).decode()}
+        else:
+            found = self._object(value, kind, place)
+        self._around.discard(id(value))
+        return found
 
     def _items(self, values: Any, place: str) -> list[object]:
         return [self.tree(value, f"{place}[{i}]") for i, value in enumerate(values)]
@@ -85,6 +101,8 @@ class _Encoder:
     def _object(self, value: object, kind: type, place: str) -> Any:
         if isinstance(value, np.random.Generator | np.random.RandomState | np.random.BitGenerator):
             source = value.bit_generator if isinstance(value, np.random.Generator) else value
+            _refuse_unless_found(kind, place)
+            self._refuse_other_bits(source, place)
             if id(source) in self._sources:
                 return {"random": [_name(kind), self._sources[id(source)][0]]}
             self._sources[id(source)] = len(self._sources), source
@@ -94,11 +112,12 @@ class _Encoder:
             if value.name not in type(value).__members__:  # several flags, or none
                 return {"flags": [_name(kind), self.tree(value.value, place)]}
             return {"enum": [_name(kind), value.name]}
-        if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        if dataclasses.is_dataclass(value) and not isinstance(value, (type, *_VALUES)):
             _refuse_unless_found(kind, place)
-            names = [field.name for field in dataclasses.fields(value)]
-            fields = [[name, self.tree(getattr(value, name), f"{place}.{name}")] for name in names]
-            return {"dataclass": [_name(kind), fields]}
+            fields = [field.name for field in dataclasses.fields(value) if hasattr(value, field.name)]
+            names = dict.fromkeys((*fields, *getattr(value, "__dict__", ())))  # what methods have set, too
+            pairs = [[name, self.tree(getattr(value, name), f"{place}.{name}")] for name in names]
+            return {"dataclass": [_name(kind), pairs]}
         if isinstance(value, tuple) and hasattr(kind, "_fields"):
             _refuse_unless_found(kind, place)
             return {"namedtuple": [_name(kind), self._items(value, place)]}
@@ -112,9 +131,27 @@ class _Encoder:
             "generators"
         )
 
+    def _refuse_other_bits(self, source: Any, place: str) -> None:
+        """Refuse bit generators that are not NumPy's, and a RandomState that shares its bits with something else.
+
+        Raises
+        ------
+        Unsaveable
+        """
+        bits = source._bit_generator if isinstance(source, np.random.RandomState) else source
+        if getattr(np.random, type(bits).__name__, None) is not type(bits):
+            raise Unsaveable(f"{place} draws from a {_name(type(bits))}: a checkpoint can have NumPy's bit generators")
+        if self._bits.setdefault(id(bits), source) is not source:
+            raise Unsaveable(f"{place} and what came before it draw from the same bits, one of them as a RandomState")
+
     def _numbered(self, value: Any, place: str) -> int:
         if not engine.shardable(value.dtype) and value.dtype.itemsize:
             raise Unsaveable(f"{place} is an array of {value.dtype}, whose values have no fixed width")
+        if value.dtype.names is not None:
+            try:
+                value.dtype.descr  # noqa: B018  # what the headers of files have
+            except ValueError as error:
+                raise Unsaveable(f"{place} is an array of {value.dtype}, which files cannot have: {error}") from None
         number = self._numbers.setdefault(id(value), len(self.arrays))
         if number == len(self.arrays):
             self.arrays.append(value)  # which keeps its identity taken
@@ -134,6 +171,8 @@ class _Decoder:
         name, content = next(iter(tree.items()))
         if name == "float":
             return float(content)
+        if name == "int":
+            return int(content, 16)
         if name == "complex":
             return complex(*map(self.value, content))
         if name == "dict":
@@ -229,7 +268,8 @@ def _random_state(generator: Any) -> dict[str, object]:
 
 def _random_again(kind: type, state: Any) -> object:
     if issubclass(kind, np.random.RandomState):
-        made = kind(0)
+        name = state["bit_generator"]
+        made = kind(0 if name == "MT19937" else getattr(np.random, name)(0))
         made.set_state(state)
         return made
     seeds = None if state["seeds"] is None else np.random.SeedSequence(**state["seeds"])
