@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-import zipfile
 import zlib
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -161,15 +160,26 @@ def _plain(folder: Path, content: Manifest) -> dict[str, np.ndarray]:
     if content["plain"] is None:
         return {}
     path = folder / DATA / content["plain"]
+    members = [entry["member"] for entry in content["arrays"] if entry["member"] is not None]
 
-    def read() -> dict[str, np.ndarray]:
+    def read() -> dict[str, tuple[np.dtype, np.ndarray]]:
         try:
             with np.load(path, allow_pickle=False) as archive:
-                return dict(archive)
-        except (OSError, ValueError, KeyError, zipfile.BadZipFile, zlib.error) as error:
-            raise CheckpointError(f"{path} is damaged or not there: {error}") from None
+                arrays = [archive[member] for member in members]
+        except MemoryError:
+            raise
+        except Exception as error:  # what zipfile raises for archives that are damaged is of many classes
+            reason = str(error) or type(error).__name__
+            raise CheckpointError(f"{path} is damaged or not there: {reason}") from None
+        return {member: (x.dtype, _as_sent(x)) for member, x in zip(members, arrays, strict=True)}
 
-    return on_root(read, engine.runtime().comm)
+    found = on_root(read, engine.runtime().comm)
+    return {name: array.view(dtype) for name, (dtype, array) in found.items()}
+
+
+def _as_sent(array: np.ndarray) -> np.ndarray:
+    """An array as it travels to other ranks: pickled dates of another byte order would get that of this machine."""
+    return array.view(np.int64) if array.dtype.kind in "mM" else array
 
 
 class _Checking(Reader):

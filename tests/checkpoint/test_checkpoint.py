@@ -296,6 +296,35 @@ def test_a_damaged_one_is_named_and_the_one_before_is_taken(ranks: int, what: st
     on_ranks(ranks, body)
 
 
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_damaged_archives_of_which_zipfile_tells_in_other_ways(ranks: int, tmp_path: Path) -> None:
+    """No end of a name, a method of compression that nobody knows, a flag, a member of another name."""
+    state = {"a": np.arange(3), "b": np.arange(4)}
+    on_ranks(1, lambda: [checkpoint.save(tmp_path, {**state, "step": step}, step=step) for step in (1, 2)])
+    path = tmp_path / "data" / folders.read_manifest(folders.step_path(tmp_path, 2))["plain"]
+    data = path.read_bytes()
+    directory = data.index(b"PK\1\2")
+    for place, value in ((29, 32), (directory + 8, 32), (directory + 8, 1), (directory + 11, 128), (directory + 50, 1)):
+        path.write_bytes(data[:place] + bytes([data[place] ^ value]) + data[place + 1 :])
+        with pytest.warns(nd.CheckpointWarning, match=path.name):
+            found = on_ranks(ranks, lambda: checkpoint.restore(tmp_path)["step"])
+        assert found == [1] * ranks
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_dates_keep_their_byte_order(ranks: int, tmp_path: Path) -> None:
+    plain = np.arange(5).astype("M8[25s]").astype(">M8[25s]")
+    on_ranks(ranks, lambda: checkpoint.save(tmp_path, [plain, nd.asarray(plain), plain[:0]], step=1))
+
+    def body() -> None:
+        found = checkpoint.restore(tmp_path)
+        for x, expected in zip(found, (plain, plain, plain[:0]), strict=True):
+            assert x.dtype == expected.dtype
+            np.testing.assert_array_equal(x.gather() if engine.is_handle(x) else x, expected)
+
+    on_ranks(ranks, body)
+
+
 def test_if_all_are_damaged_nothing_begins_anew(tmp_path: Path) -> None:
     on_ranks(1, save, tmp_path, 1)
     damaged(folders.step_path(tmp_path, 1), "short")
