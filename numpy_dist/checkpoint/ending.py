@@ -10,11 +10,11 @@ from types import FrameType
 
 from numpy_dist import engine
 from numpy_dist.comm.launchers import END_VARIABLE
+from numpy_dist.comm.supervision.signals import ONE_SIGTERM
 
 __all__ = ["should_end"]
 
 _SIGNALS = (signal.SIGTERM, signal.SIGUSR1)
-_SAME = 5.0  # seconds within which several SIGTERM are one
 _asked: set[int] = set()  # signals that any rank has got, as far as this one knows
 _begun: list[float] = []  # when this process has got its first SIGTERM
 
@@ -55,6 +55,6 @@ def _note(number: int, frame: FrameType | None) -> None:
     _asked.add(number)
     if frame is not None and number == signal.SIGTERM:
         _begun.append(time.monotonic())
-        if _begun[-1] >= _begun[0] + _SAME:
+        if _begun[-1] >= _begun[0] + ONE_SIGTERM:
             signal.signal(number, signal.SIG_DFL)
             os.kill(os.getpid(), number)

@@ -23,6 +23,7 @@ from numpy_dist.cli.library import Launcher, find_launchers, find_library, match
 from numpy_dist.cli.merging import Merger, patience
 from numpy_dist.cli.roll_call import AVAILABLE, Death, RollCall
 from numpy_dist.comm.launchers import END_VARIABLE, NOW_VARIABLE
+from numpy_dist.comm.supervision.signals import ONE_SIGTERM
 
 THREAD_VARIABLES = (
     "OMP_NUM_THREADS",
@@ -140,7 +141,7 @@ class Signals:
     """Passes signals on to a process: SIGINT, SIGTERM and SIGHUP, the first of which it remembers, and SIGUSR1.
 
     Ranks that handle SIGUSR1 and SIGTERM (`checkpoint.should_end`) get these two themselves, and have the time that
-    they need: `mpiexec` would end them. SIGUSR1 waits for such ranks.
+    they need: `mpiexec` would end them, as of a SIGTERM that comes later. SIGUSR1 waits for such ranks.
 
     Parameters
     ----------
@@ -156,7 +157,7 @@ class Signals:
         self.process: subprocess.Popen[bytes] | None = None
         self._to_ranks = to_ranks
         self._waiting = False
-        self._ending = False
+        self._ending = float("inf")  # since when ranks are ending by themselves
 
     def __enter__(self) -> Signals:
         self._before: dict[int, Callable[[int, FrameType | None], object] | int | None] = {}
@@ -184,8 +185,8 @@ class Signals:
         if number == signal.SIGUSR1:
             self._waiting = True
             self.look()
-        elif number == signal.SIGTERM and not self._ending and self.first is None and self._to_ranks_that_end(number):
-            self._ending = True
+        elif number == signal.SIGTERM and self.first is None and self._is_ending(time.monotonic()):
+            return
         elif self.first is None:
             self.first = number
             self.deadline = time.monotonic() + GRACE
@@ -193,6 +194,12 @@ class Signals:
                 processes.send([self.process.pid], number)
         else:
             self.deadline = 0.0  # asked twice: no more patience
+
+    def _is_ending(self, now: float) -> bool:
+        """Whether ranks end by themselves, of a SIGTERM that was sent to them a moment ago, or is sent now."""
+        if self._ending == float("inf") and self._to_ranks_that_end(signal.SIGTERM):
+            self._ending = now
+        return self._ending <= now < self._ending + ONE_SIGTERM
 
     def _to_ranks_that_end(self, number: int) -> bool:
         """Send a signal to those ranks that handle it; whether there are any."""

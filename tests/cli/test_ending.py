@@ -74,7 +74,7 @@ def steps(process: subprocess.Popen[str]) -> int:
     return int(output.split("saved")[1])
 
 
-def until(condition: Callable[[], bool]) -> None:
+def until(condition: Callable[[], bool | None]) -> None:
     deadline = time.monotonic() + SOON
     while not condition():
         assert time.monotonic() < deadline
@@ -132,8 +132,22 @@ def test_a_signal_that_comes_before_the_ranks_can_handle_it(started) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGUSR1, signal.SIGTERM])
+@pytest.mark.parametrize("options", ["-n 1", "-n 3", "-n 2 --restart=2"])
+def test_signals_to_all_processes(started, options: str, number: int) -> None:
+    """As Slurm sends them to the processes of a step, `mpiexec` and its helpers among them: SIGCONT comes before."""
+    process = started(*options.split())
+    assert process.stdout.readline().startswith("begun")
+    everything = [process.pid, *processes.descendants(process.pid)]
+    for sent in (signal.SIGCONT, number):
+        processes.send(everything, sent)
+    steps(process)
+    assert not any(os.path.exists(f"/proc/{pid}") for pid in everything[1:])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGUSR1, signal.SIGTERM])
 def test_signals_to_all_ranks(started, number: int) -> None:
-    """As `scancel` and `srun` send them: to each rank by itself, SIGCONT first, and twice; the launcher gets none."""
+    """As they come to ranks that `srun` has started: to each by itself, and twice."""
     process = started("-n", "3")
     assert process.stdout.readline().startswith("begun")
     until(lambda: len(ranks_that_end(process.pid)) == 3)
@@ -155,23 +169,23 @@ def test_of_several_signals_only_a_late_one_ends_a_rank(monkeypatch: pytest.Monk
     monkeypatch.setattr(ending, "_begun", [])
     monkeypatch.setattr(ending, "os", SimpleNamespace(kill=lambda _, number: ended.append(number), getpid=os.getpid))
     monkeypatch.setattr(ending, "signal", SimpleNamespace(SIGTERM=signal.SIGTERM, SIG_DFL=0, signal=lambda *_: None))
-    monkeypatch.setattr(ending, "_SAME", 0.0)
+    monkeypatch.setattr(ending, "ONE_SIGTERM", 0.0)
     ending._note(signal.SIGTERM, None)
     ending._note(signal.SIGTERM, None)
     ending._note(signal.SIGUSR1, sys._getframe())
     ending._note(signal.SIGUSR1, sys._getframe())
     assert not ended and ending._asked == {signal.SIGTERM, signal.SIGUSR1}
-    monkeypatch.setattr(ending, "_SAME", float("inf"))
+    monkeypatch.setattr(ending, "ONE_SIGTERM", float("inf"))
     ending._note(signal.SIGTERM, sys._getframe())
     ending._note(signal.SIGTERM, sys._getframe())
     assert not ended
-    monkeypatch.setattr(ending, "_SAME", 0.0)
+    monkeypatch.setattr(ending, "ONE_SIGTERM", 0.0)
     ending._note(signal.SIGTERM, sys._getframe())
     assert ended == [signal.SIGTERM]
 
 
 @pytest.mark.slow
-def test_a_second_signal_ends_the_job(started) -> None:
+def test_a_later_signal_ends_the_job(started) -> None:
     process = started("-n", "2")
     assert process.stdout.readline().startswith("begun")
     below, ranks = processes.descendants(process.pid), ranks_that_end(process.pid)
@@ -181,7 +195,8 @@ def test_a_second_signal_ends_the_job(started) -> None:
     until(lambda: all(is_stopped(rank) for rank in ranks))
     process.send_signal(signal.SIGTERM)
     until(lambda: all(waits(signal.SIGTERM, rank) for rank in ranks))  # two that come together are one
-    process.send_signal(signal.SIGTERM)
+    # Those that come soon after the first are the same.
+    until(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in ranks) or process.send_signal(signal.SIGTERM))
     process.communicate(timeout=SOON)
     assert process.returncode == 128 + signal.SIGTERM
     until(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in below))
