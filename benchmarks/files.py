@@ -27,7 +27,7 @@ import numpy as np
 import numpy_dist
 from numpy_dist import checkpoint, engine
 
-_OF_ALL_RANKS = ("numpy_dist", "plain reads")
+_OF_ALL_RANKS = ("numpy_dist", "plain reads", "plain reads into whole pages")
 _PIECE = 1 << 24  # bytes that plain reads ask for at once
 MEASURED = ("files", "archives", "texts", "formats", "stencil")
 
@@ -94,25 +94,32 @@ def saved(folder: Path, count: int, rounds: int) -> list[str]:
 def loaded(folder: Path, count: int, rounds: int) -> list[str]:
     """Loading what was saved; dd has one buffer of 16 MiB to read into, the others new memory for all of it.
 
-    So has "plain reads": each rank's half, by calls of the system alone. That is as quick as a load can be.
+    So has "plain reads": each rank's half, by calls of the system alone. That is as quick as a load into NumPy's memory
+    can be, which begins 16 bytes after the beginning of a page; "into whole pages" has memory that begins with one.
     """
     numpys, copy = folder / "numpys.npy", ["dd", "bs=16M", f"count={8 * count >> 24}", "of=/dev/null", "status=none"]
     if engine.runtime().rank == 0:
         (folder / "dd").unlink()
 
-    def read_plainly() -> np.ndarray:
+    def read_plainly(make: Callable[[int], np.ndarray]) -> np.ndarray:
         comm = engine.runtime().comm
         start, stop = 8 * count * comm.rank // comm.size, 8 * count * (comm.rank + 1) // comm.size
-        made = np.empty(stop - start, np.uint8)
+        made = make(stop - start)
         with open(numpys, "rb", buffering=0) as file:
             for place in range(0, len(made), _PIECE):
                 os.preadv(file.fileno(), [made[place : place + _PIECE]], start + place)
         return made
 
+    def whole_pages(nbytes: int) -> np.ndarray:
+        memory = mmap.mmap(-1, nbytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        memory.madvise(mmap.MADV_HUGEPAGE)  # as NumPy does
+        return np.frombuffer(memory, np.uint8)
+
     candidates: dict[str, Callable[[], object]] = {
         "dd": lambda: subprocess.run([*copy, f"if={numpys}"], check=True),
         "NumPy": lambda: np.load(numpys),
-        "plain reads": read_plainly,
+        "plain reads": lambda: read_plainly(lambda nbytes: np.empty(nbytes, np.uint8)),
+        "plain reads into whole pages": lambda: read_plainly(whole_pages),
         "numpy_dist": lambda: numpy_dist.load(folder / "ours.npy"),
     }
     return table("load", candidates, rounds, folder)
