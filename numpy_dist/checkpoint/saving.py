@@ -21,6 +21,7 @@ from numpy_dist.checkpoint.writer import RankPart, Writing
 from numpy_dist.comm.base import Communicator
 from numpy_dist.comm.portable import first_error, on_root, portable_error, restored
 from numpy_dist.errors import CheckpointError
+from numpy_dist.files.replacement import sync_folder
 
 __all__ = ["Folder", "save", "wait"]
 
@@ -191,7 +192,7 @@ def save(
     session = _session(comm)
     if if_busy not in ("wait", "skip"):
         raise ValueError(f"if_busy={if_busy!r} is neither 'wait' nor 'skip'")
-    if keep is not None and keep < 1:
+    if keep is not None and operator.index(keep) < 1:
         raise ValueError(f"keep={keep}: at least one checkpoint is kept; keep=None keeps all")
     begun = _begun(comm, session, folder, step, state, if_busy)
     if begun is None:
@@ -358,11 +359,19 @@ def _prepared(session: _Session, folder: Folder, step: int) -> tuple[Path, str, 
     if operator.index(step) < 0:
         raise ValueError(f"step={step} is negative")
     where = Path(folder).resolve()
-    (where / DATA).mkdir(parents=True, exist_ok=True)
+    _make_folder(where / DATA)
     last = session.sequence
     if session.folder != where:
         last = max((what["sequence"] for _, what in manifests(where) if isinstance(what, dict)), default=0)
     return where, _prefix(step), last + 1
+
+
+def _make_folder(path: Path) -> None:
+    """Make a folder, and those in which it lies, with their names on the disk."""
+    if not path.is_dir():
+        _make_folder(path.parent)
+        path.mkdir(exist_ok=True)
+        sync_folder(path.parent)
 
 
 def _prepared_early(session: _Session, folder: Folder, step: int) -> tuple[str, int] | None:

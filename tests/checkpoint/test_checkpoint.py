@@ -99,6 +99,21 @@ def test_the_newest_are_kept_and_nothing_else(tmp_path: Path) -> None:
     assert len(list((tmp_path / "data").iterdir())) == 2
 
 
+def test_the_names_of_new_folders_are_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synchronised: list[Path] = []
+    monkeypatch.setattr(saving, "sync_folder", synchronised.append)
+    new = tmp_path / "runs/first"
+    on_ranks(2, lambda: [checkpoint.save(new, step, step=step) for step in (1, 2)])
+    assert synchronised == [tmp_path, tmp_path / "runs", new]
+
+
+def test_how_many_are_kept_is_a_whole_number(tmp_path: Path) -> None:
+    for keep, error in ((0, ValueError), (2.5, TypeError)):
+        with pytest.raises(error):
+            checkpoint.save(tmp_path, 1, step=1, keep=keep)  # type: ignore[arg-type]
+    assert checkpoint.latest(tmp_path) is None
+
+
 def test_going_on_from_an_older_one_makes_the_newest(tmp_path: Path) -> None:
     def body() -> Any:
         for step in (10, 20, 30, 15):
