@@ -154,7 +154,7 @@ def i0(x: Any) -> DistArray:
         layout = engine.default_layout(tuple(x.shape))
         x = engine.aligned(x, layout)
     (block,) = blocks((x, layout))
-    with engine.events_reported("divide", overflow="exp"):
+    with engine.events_reported("divide", names={"overflow": "exp"}):
         made = np.i0(np.ascontiguousarray(block))
     return engine.from_local(made, layout).transpose(np.argsort(order).tolist())
 

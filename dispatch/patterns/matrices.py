@@ -8,7 +8,7 @@ which, for those who compute and for `explain`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 import numpy as np
@@ -171,7 +171,7 @@ def alone(function: Function, name: str, operands: list[engine.Handle]) -> Any:
     """NumPy's function on the memory of the only rank."""
     layouts = [engine.default_layout(tuple(x.shape)) for x in operands]
     held = blocks(*((engine.aligned(x, its), its) for x, its in zip(operands, layouts, strict=True)), library=True)
-    with events_reported(name):
+    with events_reported(name, names=_names_of_events(operands)):
         made = function(*held)
     return _wrapped(made)
 
@@ -179,9 +179,18 @@ def alone(function: Function, name: str, operands: list[engine.Handle]) -> Any:
 def on_every_rank(local: Function, function: Function, operands: list[engine.Handle], chosen: bool) -> object:
     """NumPy's function on each rank, of matrices that all of them get to know (collective: an exchange for each)."""
     values = [known(x, function, "matrix", chosen) for x in operands]
-    with events_reported(function.__name__, alike=True):
+    with events_reported(function.__name__, alike=True, names=_names_of_events(operands)):
         made = agreed(lambda: local(*values))
     return _wrapped(made)
+
+
+def _names_of_events(operands: list[engine.Handle]) -> Mapping[str, str]:
+    """By the kinds of events the function that meets them, if not the one that is called.
+
+    Matrices of single precision are treated in double precision, and what is found is converted.
+    """
+    single = all(x.dtype.char in "fF" for x in operands)
+    return {"overflow": "cast", "underflow": "cast"} if single else {}
 
 
 def _wrapped(made: Any) -> object:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from types import TracebackType
+from collections.abc import Mapping
+from types import MappingProxyType, TracebackType
 
 import numpy as np
 
@@ -10,6 +11,8 @@ from numpy_dist.engine.events import floating
 from numpy_dist.engine.events.reporting import ReportedTogether
 from numpy_dist.engine.events.sites import user_site
 from numpy_dist.engine.runtime import runtime
+
+_NONE: Mapping[str, str] = MappingProxyType({})
 
 
 class events_reported:  # used as a statement, like numpy.errstate
@@ -23,21 +26,20 @@ class events_reported:  # used as a statement, like numpy.errstate
         The function's name in NumPy's message.
     alike : bool
         Whether all ranks compute the same: then each tells at once, without communication.
-    overflow : str or None
-        The function's name where what is told is an overflow, if that is another's.
+    names : mapping of str to str
+        By the kinds of events (``"overflow"``, ...) the functions that meet them, where these are others.
     """
 
-    __slots__ = ("_alike", "_errstate", "_name", "_overflow", "_runtime", "_site", "_state")
+    __slots__ = ("_alike", "_errstate", "_name", "_names", "_runtime", "_site", "_state")
 
-    def __init__(self, name: str, alike: bool = False, overflow: str | None = None) -> None:
-        self._name, self._runtime, self._alike, self._overflow = name, runtime(), alike, overflow or name
+    def __init__(self, name: str, alike: bool = False, names: Mapping[str, str] = _NONE) -> None:
+        self._name, self._runtime, self._alike, self._names = name, runtime(), alike, names
         self._state, self._site = self._runtime.events.error_state(), user_site(1)
         self._errstate = np.errstate(all="call", call=self._note)
 
     def _note(self, kind: str, flag: int) -> None:
         serial = self._runtime.counters.statements
-        name = self._overflow if kind == "overflow" else self._name
-        met = floating.event(serial, kind, name, self._state, self._site)
+        met = floating.event(serial, kind, self._names.get(kind, self._name), self._state, self._site)
         self._runtime.events.note(met, self._alike)
 
     def __enter__(self) -> None:
