@@ -82,17 +82,22 @@ def _tall_rows(a: DistArray, *others: DistArray | np.ndarray) -> list[Array]:
     return [x[:mine].astype(kind) for x in held]
 
 
+@single_matrix.in_double_precision
 @single_matrix.SILENT
 def _singular_values(a: DistArray) -> np.ndarray:
     """Those of a single tall or wide matrix, as NumPy's `svd` returns them."""
-    rows = _tall_rows(_upright(a))
-    small = triangles(rows[0], engine.runtime().comm, threads_of_rank())
+    (rows,), comm = _tall_rows(_upright(a)), engine.runtime().comm
+    small = triangles(rows, comm, threads_of_rank())
+    scale = 1.0 if np.isfinite(small).all() else single_matrix.power_of_two(rows)
+    small = small if scale == 1.0 else triangles(rows * scale, comm, threads_of_rank())
     kind = np.linalg.svd(np.zeros((1, 1), a.dtype), compute_uv=False).dtype
     try:
         found = agreed(lambda: np.linalg.svd(small, compute_uv=False))
     except np.linalg.LinAlgError:
         found = None
-    if found is None or not np.isfinite(found).all():
+    if scale != 1.0 and found is not None:
+        found /= scale
+    elif found is None or not np.isfinite(found).all():
         # Infinity may have become NaN in the triangles; of the two NumPy's SVD makes different things.
         sample = np.eye(small.shape[1])
         sample[0, 0] = np.nan if np.isnan(a).any() else np.inf
@@ -146,11 +151,17 @@ def _of_reduced_system(
     a: DistArray, b: DistArray | np.ndarray, cutoff: float
 ) -> tuple[DistArray, DistArray, int, DistArray]:
     """Least-squares solutions, residuals, rank and singular values of a tall matrix."""
-    (m, n), rows = a.shape, _tall_rows(a, b)
-    matrix, right, rest = reduced_system(rows[0], rows[1], engine.runtime().comm, threads_of_rank())
-    x, _, rank, values = agreed(lambda: np.linalg.lstsq(matrix, right, cutoff))
-    rest = rest + np.square(np.abs(right - matrix @ x)).sum(axis=0) if rank == n and m > n else np.zeros(0)
-    return engine.wrap(x), engine.wrap(rest), rank, engine.wrap(values)
+    (m, n), (rows, sides), comm = a.shape, _tall_rows(a, b), engine.runtime().comm
+    matrix, right, rest = reduced_system(rows, sides, comm, threads_of_rank())
+    scale = 1.0 if np.isfinite(matrix).all() else single_matrix.power_of_two(rows)
+    if scale != 1.0:
+        matrix, right, rest = reduced_system(rows * scale, sides, comm, threads_of_rank())
+    x, more, rank, values = agreed(lambda: np.linalg.lstsq(matrix, right, cutoff))
+    if rank < n or m == n:
+        rest = np.zeros(0)
+    elif len(more):  # what is left of several triangles
+        rest = rest + more
+    return engine.wrap(x * scale), engine.wrap(rest), rank, engine.wrap(values / scale)
 
 
 # -- one function after the other ------------------------------------------------------------------------------------
@@ -240,7 +251,9 @@ _OUTLOOK_OF_SVD = outlook_of_each("parallel", together=True, by_triangles=_svd_b
 def svd(a: DistArray, full_matrices: object = True, compute_uv: object = True, hermitian: object = False) -> object:
     a = as_handle(a)
     if _svd_by_triangles(a, full_matrices, compute_uv, hermitian):
-        return single_matrix.tall_singular(a) if compute_uv else engine.wrap(_singular_values(a))
+        if not compute_uv:
+            return engine.wrap(_singular_values(a))
+        return single_matrix.tall_singular(a, by_rule=follows_rule_of_phases([a]))
 
     def single(a: DistArray) -> object:
         if hermitian:
@@ -341,11 +354,7 @@ def matrix_rank(A: DistArray, tol: Any = None, hermitian: bool = False, *, rtol:
         return int(not np.all(A == 0))
     plain = np.ndim(tol) == np.ndim(rtol) == 0
     if plain and not hermitian and (tol is None or rtol is None) and _is_tall(_upright(A)):
-        values = _singular_values(A)
-        if np.isnan(values).any():
-            return np.intp(0)  # none is larger than anything
-        rtol = max(A.shape) * np.finfo(values.dtype).eps if tol is None and rtol is None else rtol
-        return np.linalg.matrix_rank(np.diag(values), tol, rtol=rtol)
+        return _numpys_rank(A, tol, hermitian, rtol=rtol)
     if plain:
 
         def single(A: DistArray) -> object:

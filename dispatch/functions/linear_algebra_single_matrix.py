@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from numpy_dist import engine
+from numpy_dist.argument_types import Function
 from numpy_dist.dispatch.core.operands import rebuild
 from numpy_dist.dispatch.patterns.blocks import row_bounds
 from numpy_dist.dispatch.patterns.dealt_columns import (
@@ -40,9 +41,38 @@ _NO_SINGULAR_VALUES = "SVD did not converge"
 SILENT = np.errstate(all="ignore")  # as LAPACK is: an event of one rank, raised, would leave the others waiting
 
 
+def in_double_precision(function: Function) -> Function:
+    """A function of matrices which, if all are of single precision, computes in double precision, as NumPy's do.
+
+    What it finds is converted as NumPy converts it: with its floating-point events, which all ranks tell.
+    """
+
+    @functools.wraps(function)
+    def wrapper(*operands: Any, **options: object) -> Any:
+        if any(engine.is_handle(x) and x.dtype.char not in "fF" for x in operands):
+            return function(*operands, **options)
+        wide = (_in_precision(x, np.double) if engine.is_handle(x) else x for x in operands)
+        found = function(*wide, **options)
+        if isinstance(found, tuple):
+            return rebuild(type(found), [_in_precision(x, np.single) for x in found])
+        return _in_precision(found, np.single)
+
+    return wrapper
+
+
+def _in_precision(x: Any, real: type[np.floating]) -> Any:
+    """An array of floating-point numbers, or an ndarray that all ranks have, in double or single precision."""
+    kind = np.dtype(real) if x.dtype.kind == "f" else np.result_type(real, np.complex64)
+    if engine.is_handle(x):
+        return engine.copy(x, dtype=kind)
+    with events_reported("cast", alike=True):
+        return x.astype(kind)
+
+
 # -- systems of equations --------------------------------------------------------------------------------------------
 
 
+@in_double_precision
 @SILENT
 def solved(a: DistArray, b: DistArray) -> DistArray:
     """``numpy.linalg.solve``. Collective: the columns of `a` are dealt out, and each panel is sent to all twice."""
@@ -53,6 +83,7 @@ def solved(a: DistArray, b: DistArray) -> DistArray:
     return solution_of(values, layout, tuple(b.shape), kind)
 
 
+@in_double_precision
 @SILENT
 def inverse(a: DistArray) -> DistArray:
     """``numpy.linalg.inv``. Collective, as `solved`."""
@@ -99,6 +130,7 @@ def determinant(a: DistArray) -> np.inexact:
         return sign * np.exp(logarithm)
 
 
+@in_double_precision
 @SILENT
 def cholesky_factor(a: DistArray, upper: bool) -> DistArray:
     """``numpy.linalg.cholesky``. Collective: each panel is sent to all."""
@@ -113,6 +145,7 @@ def cholesky_factor(a: DistArray, upper: bool) -> DistArray:
 # -- orthogonal factors ----------------------------------------------------------------------------------------------
 
 
+@in_double_precision
 @SILENT
 def orthogonal_factors(a: DistArray, mode: str) -> object:
     """``numpy.linalg.qr``. Collective: each panel is sent to all, twice where the orthogonal factor is wanted."""
@@ -159,6 +192,7 @@ def _taus(reflections: Reflections, kind: np.dtype) -> DistArray:
     return engine.wrap(made.astype(kind))
 
 
+@in_double_precision
 @SILENT
 def tall_factors(a: DistArray, mode: str) -> object:
     """``numpy.linalg.qr`` of a tall matrix: its rows stay where they are. Collective, as `tall.factors`."""
@@ -172,18 +206,33 @@ def tall_factors(a: DistArray, mode: str) -> object:
     return rebuild(type(like), [engine.from_local(basis.astype(kind), layout), engine.wrap(triangle)])
 
 
+@in_double_precision
 @SILENT
-def tall_singular(a: DistArray) -> object:
-    """``numpy.linalg.svd`` of a tall matrix, without all left vectors. Collective, as `tall.factors`."""
+def tall_singular(a: DistArray, by_rule: bool) -> object:
+    """``numpy.linalg.svd`` of a tall matrix, without all left vectors. Collective, as `tall.factors`.
+
+    `by_rule` tells whether phases are those of `parallel.phases`.
+    """
     like = np.linalg.svd(np.zeros((1, 1), a.dtype))
     rows, layout = rows_of(a, np.result_type(like.U.dtype, np.double))
-    basis, triangle = tall.factors(rows, _first_row(layout), engine.runtime().comm, threads_of_rank())
+    first, comm, threads = _first_row(layout), engine.runtime().comm, threads_of_rank()
+    basis, triangle = tall.factors(rows, first, comm, threads)
+    scale = 1.0 if np.isfinite(triangle).all() else power_of_two(rows)
+    if scale != 1.0:
+        basis, triangle = tall.factors(rows * scale, first, comm, threads)
     left, values, right = found = agreed(lambda: np.linalg.svd(triangle))
-    if follows_rule_of_phases([a]):
+    values /= scale
+    if by_rule:
         normalize_singular(found)
     made = engine.from_local((basis @ left).astype(like.U.dtype, copy=False), layout)
     found = [engine.wrap(x.astype(its.dtype, copy=False)) for x, its in ((values, like.S), (right, like.Vh))]
     return rebuild(type(like), [made, *found])
+
+
+def power_of_two(rows: np.ndarray) -> float:
+    """By what a tall matrix is to be multiplied such that no norm overflows; 1 where it has no norm. Collective."""
+    largest = np.max(engine.runtime().comm.allgather(np.abs(rows).max(initial=0)))
+    return float(2.0 ** -np.ceil(np.log2(largest))) if np.isfinite(largest) and largest else 1.0
 
 
 def _first_row(layout: Layout) -> int:
@@ -194,6 +243,7 @@ def _first_row(layout: Layout) -> int:
 # -- eigenvalues and singular values ---------------------------------------------------------------------------------
 
 
+@in_double_precision
 @SILENT
 def eigen(a: DistArray, uplo: str, vectors: bool) -> object:
     """``numpy.linalg.eigh`` and ``eigvalsh``. Collective, as `spectra.eigh`."""
@@ -218,6 +268,8 @@ def eigen_of(columns: Columns, lower: bool, vectors: bool) -> tuple[np.ndarray, 
     scale = _scaled(columns)
     layout = engine.default_layout(columns.shape, split=0)
     bounds = row_bounds(layout)
+    if not np.isfinite(scale) and columns.shape[0] <= spectra.SMALL:
+        scale = 1.0  # LAPACK treats it as it is
     if not np.isfinite(scale):
         if not vectors:
             raise np.linalg.LinAlgError(_NO_EIGENVALUES)
@@ -252,6 +304,7 @@ def _has_values_of_infinity() -> bool:
     return True
 
 
+@in_double_precision
 @SILENT
 def singular(a: DistArray, full: bool, vectors: bool) -> object:
     """``numpy.linalg.svd``. Collective, as `spectra.svd`."""
@@ -296,8 +349,10 @@ def _scaled(columns: Columns) -> float:
     if not np.isfinite(largest) or not largest:
         return largest or 1.0
     exponent = int(np.floor(np.log2(largest)))
-    for part in (exponent // 2, exponent - exponent // 2):  # of the smallest numbers the reciprocal would overflow
-        columns.values *= 2.0**-part
+    values = columns.values  # whose zeros keep their signs, by which LAPACK chooses phases
+    for half in (values.real, values.imag) if values.dtype.kind == "c" else (values,):
+        for part in (exponent // 2, exponent - exponent // 2):  # of the smallest numbers the reciprocal would overflow
+            half *= 2.0**-part
     return 2.0**exponent
 
 
@@ -360,12 +415,18 @@ def least_squares(a: DistArray, b: DistArray, cutoff: float) -> tuple[DistArray,
     except np.linalg.LinAlgError:
         raise np.linalg.LinAlgError("SVD did not converge in Linear Least Squares") from None
     values = engine.gather(sizes)  # some ways of finding them leave them on the ranks
-    large = values > cutoff * values.max(initial=0)
+    largest = values.max(initial=0)
+    if largest and not 2.0**-512 < largest < 2.0**512:  # as LAPACK, which multiplies such matrices, too
+        factor = 2.0 ** -np.clip(np.log2(largest).round(), -1000, 64 if np.isinf(largest) else None)
+        solution, rest, rank, sizes = least_squares(a * factor, b, cutoff)
+        return solution * factor, rest, rank, sizes / factor
+    large = values > cutoff * largest
     divisors = np.where(large, values, np.inf)  # the reciprocals of the smallest numbers would overflow
-    solution: Any = right.mT.conj() @ ((left.mT.conj() @ b) / divisors[:, None])
+    inner: Any = left.mT.conj() @ b
+    solution: Any = right.mT.conj() @ (inner / divisors[:, None])
     rest = engine.wrap(np.zeros(0))
-    if large.all() and a.shape[0] > a.shape[1]:
-        rest = np.square(np.abs(b - a @ solution)).sum(axis=0)
+    if large.all() and a.shape[0] > a.shape[1]:  # of numbers that are finite also where the solution overflows
+        rest = np.square(np.abs(b - left @ inner)).sum(axis=0)
     return solution, rest, int(np.count_nonzero(large)), engine.wrap(values)
 
 
@@ -373,6 +434,6 @@ def pseudo_inverse(a: DistArray, cutoff: float, hermitian: bool) -> DistArray:
     """``numpy.linalg.pinv``. Collective, as `singular`, and a product."""
     left, sizes, right = np.linalg.svd(np.conj(a), full_matrices=False, hermitian=hermitian)
     values = engine.gather(sizes)
-    large = values > cutoff * values.max(initial=0)
+    large = values > np.asarray(cutoff)[None] * values.max(initial=0, keepdims=True)
     inverse = np.divide(1, values, out=np.zeros_like(values), where=large)
     return right.mT @ (inverse[:, None] * left.mT)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +15,7 @@ from numpy_dist.conformance.fuzz.interpreter import replay
 from numpy_dist.dispatch.patterns import matrices
 from numpy_dist.parallel import spectra
 from numpy_dist.spmd_testing import forbid_gathers
+from tests.functions.harness import leaves, outcome
 
 pytestmark = pytest.mark.spmd(ranks=(3,))
 
@@ -341,3 +343,77 @@ def test_rank_of_a_system_in_single_precision(shape: tuple[int, int]) -> None:
             assert ours[2] == theirs[2] == n
             assert _gathered(ours[1]).shape == theirs[1].shape
             _close(ours[3], theirs[3])
+
+
+def _warnings(function: Callable[..., Any], *args: object) -> set[str]:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        made = function(*args)
+        for part in made if isinstance(made, tuple) else (made,):
+            _gathered(part)
+    return {str(warning.message) for warning in caught}
+
+
+@pytest.mark.spmd(ranks=(1, 3))
+@pytest.mark.parametrize("name", ["svd", "svdvals", "qr", "eigh", "eigvalsh", "inv", "norm", "matrix_rank"])
+@pytest.mark.parametrize("shape", [(60, 60), (300, 7)])
+@pytest.mark.parametrize("kind", "fF")
+def test_what_single_precision_cannot_hold(kind: str, shape: tuple[int, int], name: str) -> None:
+    """NumPy computes in double precision, and converts what it finds: every rank tells that it overflows."""
+    function = (lambda x: np.linalg.norm(x, 2)) if name == "norm" else getattr(np.linalg, name)
+    if shape[0] != shape[1] and name in ("eigh", "eigvalsh", "inv"):
+        return
+    for size, under in ((5e37, "ignore"), (1e-36, "warn")):
+        matrix = (_rectangle(kind, shape) * np.float32(size)).astype(kind)
+        with np.errstate(under=under, invalid="ignore"):
+            theirs = _warnings(function, matrix)
+            with nd.config(MIN_SHARD_BYTES=0, FALLBACK="error"):
+                assert _warnings(function, nd.asarray(matrix, split=0)) == theirs
+            assert _warnings(function, nd.asarray(matrix, split=0)) == theirs  # a small matrix
+
+
+@pytest.mark.parametrize("number", [np.nan, np.inf])
+def test_small_matrices_that_are_not_finite_are_lapacks(number: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spectra, "SMALL", 256)
+    for n, place in ((1, 0), (5, 2), (9, 8)):
+        matrix = _rectangle("d", (n, n))
+        matrix[n - 1, min(place, n - 1)] = number
+        for function in (np.linalg.eigh, np.linalg.eigvalsh):
+            expected = outcome(function, (matrix,))
+            with nd.config(MIN_SHARD_BYTES=0, FALLBACK="error"):
+                found = outcome(function, (nd.asarray(matrix),))
+            assert found[0] == expected[0]
+            if found[0] == "error":
+                assert str(found[1]) == str(expected[1])
+                continue
+            for ours, theirs in zip(leaves(found[1]), leaves(expected[1]), strict=True):
+                assert np.array_equal(_gathered(ours), theirs, equal_nan=True)
+
+
+@pytest.mark.parametrize("shape", [(300, 7), (70, 50), (50, 70)])
+@pytest.mark.parametrize("size", [1.7e308, 1e-309])
+def test_systems_of_the_largest_and_the_smallest_numbers(size: float, shape: tuple[int, int]) -> None:
+    """Norms, or the solution, overflow; residuals do not."""
+    matrix = _rectangle("d", shape)
+    matrix *= size / np.abs(matrix).max()
+    right = _rectangle("d", (shape[0], 2))
+    theirs = np.linalg.lstsq(matrix, right)
+    with nd.config(MIN_SHARD_BYTES=0, FALLBACK="error"):
+        ours = np.linalg.lstsq(nd.asarray(matrix, split=0), nd.asarray(right))
+        values = np.linalg.svdvals(nd.asarray(matrix, split=0))
+        found = np.linalg.svd(nd.asarray(matrix, split=0), full_matrices=False).S
+    assert ours[2] == theirs[2]
+    np.testing.assert_allclose(_gathered(ours[1]), theirs[1], rtol=1e-6)
+    for mine, other in ((ours[0], theirs[0]), (ours[3], theirs[3]), (values, theirs[3]), (found, theirs[3])):
+        np.testing.assert_allclose(_gathered(mine), other, rtol=1e-5)
+
+
+def test_phases_of_imaginary_matrices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """LAPACK's follow from the signs of zeros."""
+    monkeypatch.setattr(spectra, "SMALL", 256)
+    matrix = 1j * _rectangle("d", (9, 9))
+    matrix += matrix.T
+    with nd.config(MIN_SHARD_BYTES=0, FALLBACK="error"):
+        ours = np.linalg.svd(nd.asarray(matrix))
+    for mine, other in zip(ours, np.linalg.svd(matrix), strict=True):
+        _close(mine, other)
