@@ -365,13 +365,11 @@ def _matrices(a: DistArray, b: DistArray, dtype: np.dtype, name: str) -> DistArr
                     return _by_pairs(plain, dtype, name, adjoint=True, conjugated=of_rows)
                 if costs[_by_contraction] <= min(costs.values()):
                     return _gram_by_contraction(a, b, of_rows, dtype, name)
-        if k < _FOR_TURNS * size:
+        if k < _FOR_TURNS * size and min(m, n) >= _FOR_PANELS:
             costs[_by_blocks] = _moved(a, 0) + _moved(b, 0) + best_mesh(m, k, n, size)[1]
-    if size > 1 and min(m, n) >= _FOR_PANELS and engine.device(dtype) is None and _lie_in_boxes(a, b):
-        choices = tuple(costs.items())
-        way, result = _with_panels(_box_layout(a), _box_layout(b), (m, k, n), choices, _known_of_ranks())
-        return way(a, b, dtype, name) if result is None else _by_panels(a, b, result, dtype, name)
-    if size > 1 and min(m, n) < _FOR_PANELS and engine.device(dtype) is None and _lie_in_boxes(a, b):
+    if size == 1 or engine.device(dtype) is not None or not _lie_in_boxes(a, b):
+        return min(costs, key=lambda algorithm: costs[algorithm])(a, b, dtype, name)
+    if min(m, n) < _FOR_PANELS:
         pair: Any = (a, b) if n <= m else (np.transpose(b), np.transpose(a))
         one, other = pair
         lying = _box_layout(one)
@@ -379,6 +377,9 @@ def _matrices(a: DistArray, b: DistArray, dtype: np.dtype, name: str) -> DistArr
             result = _cut_layout((one.shape[0], other.shape[1]), 0)
             if words_of_narrow(lying, _box_layout(other), result) < min(costs.values()):
                 return _by_blocks_as_they_lie(one, other, result, dtype, name, n > m)
+    choices = tuple(costs.items())
+    way, result = _with_panels(_box_layout(a), _box_layout(b), (m, k, n), choices, _known_of_ranks())
+    return way(a, b, dtype, name) if result is None else _by_panels(a, b, result, dtype, name)
     return min(costs, key=lambda algorithm: costs[algorithm])(a, b, dtype, name)
 
 
@@ -412,6 +413,9 @@ def _with_panels(
         _by_rows: of_left[0] + min(of_right),
         _by_columns: of_right[1] + min(of_left),
     }
+    best = min(costs, key=lambda cost: cost[1])[0]
+    if min(m, n) < _FOR_PANELS and whole[best] * 8 <= m * k + k * n:
+        return best, None
     # Operands that do not lie as they are needed would be redistributed: for rows and columns of the result, which are
     # made in place, and for partial products that are too large to be made of panels.
     in_place = {_by_rows, _by_columns}
@@ -464,7 +468,7 @@ def _known_of_ranks() -> tuple[object, ...]:
     return runtime.size, runtime.weights, runtime.comm.nodes, config.MIN_SHARD_BYTES == 0
 
 
-# Fewer rows or columns are not worth that panels of both operands move with each product.
+# Fewer rows or columns are not worth that panels of both operands move, unless an operand is redistributed otherwise.
 _FOR_PANELS = 64
 _FOR_TURNS = 32  # columns of the left operand for each rank that are worth a turn of messages
 _FOR_PAIRS = 64  # from this inner extent on half a product costs more than to send its result

@@ -18,7 +18,7 @@ from numpy_dist.layout.layout import Layout
 from numpy_dist.layout.regions import Box, box_shape, box_size, box_slices, intersect_boxes
 from numpy_dist.parallel.matmul import adder
 from numpy_dist.parallel.matmul import multiply as multiply_into
-from numpy_dist.parallel.pieces import pieces
+from numpy_dist.parallel.pieces import at_most, pieces
 from numpy_dist.parallel.row_gram import gram
 
 if TYPE_CHECKING:
@@ -79,14 +79,14 @@ class Contraction:
             return out
 
         def multiply(box: Box, space: np.ndarray) -> np.ndarray:
-            left, right = columns, rows[:, slice(*box[1])]
+            left, right = columns[slice(*box[0])], rows[:, slice(*box[1])]
             return on_host(compute("matmul", lambda x, y: into(x, y, space), left, right))
 
-        self._add(self._columns, self._in_turn(self._columns, multiply), None)
+        self._add(self._parts, self._in_turn(self._parts, multiply), None)
 
     def sum(self, product: np.ndarray) -> None:
         """Add up this rank's partial product, (m, n), in the dtype of sums; it may be overwritten."""
-        self._add(self._columns, lambda box: product[:, slice(*box[1])], None)
+        self._add(self._parts, lambda box: product[box_slices(box, (0, 0))], None)
 
     def gram(self, rows: np.ndarray, adjoint: bool) -> None:
         """Add up products of the transpose of this rank's rows, (k of this rank, n), or their adjoint, with themselves.
@@ -115,15 +115,23 @@ class Contraction:
         self._add(boxes, self._in_turn(boxes, below), adjoint)
 
     @property
-    def _columns(self) -> list[Box]:
-        """The columns of the product that are added up one after the other."""
+    def _parts(self) -> list[Box]:
+        """What of the product is added up at a time: some columns, or some rows where one column is too much."""
         m, n = self._shape
+        if m > n and self._each > at_most(self._most):
+            return [(part, (0, n)) for part in pieces(m, self._each_of(0), self._most)]
         return [((0, m), part) for part in pieces(n, self._each, self._most)]
 
     @property
     def _each(self) -> int:
-        """What a column takes: of two products, and from all others."""
-        return 2 * self._shape[0] + self._comm.size * max(box_shape(box)[0] for box in filter(None, self._boxes))
+        """What a column takes."""
+        return self._each_of(1)
+
+    def _each_of(self, axis: int) -> int:
+        """What an index of an axis takes: of two products, and from all others."""
+        across = 1 - axis
+        widest = max(box_shape(box)[across] for box in filter(None, self._boxes))
+        return 2 * self._shape[across] + self._comm.size * widest
 
     def _in_turn(self, parts: Sequence[Box], multiply: Multiply) -> Callable[[Box], np.ndarray]:
         """What multiplies into two pieces of memory in turn: what is in one is sent while the other is filled."""

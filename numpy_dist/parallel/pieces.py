@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from numpy_dist.parallel.columns import even_bounds
 
-_LEAST = 1 << 15  # elements that are worth no further message
+_LEAST = 1 << 12  # elements that are worth no further message
 
 
 def pieces(extent: int, each: int, most: int) -> list[tuple[int, int]]:
@@ -12,5 +12,10 @@ def pieces(extent: int, each: int, most: int) -> list[tuple[int, int]]:
 
     Those of a piece take `most` elements together, or fewer, or so few that it does not matter.
     """
-    width = max(max(most, _LEAST) // max(each, 1), 1)
+    width = max(at_most(most) // max(each, 1), 1)
     return even_bounds(extent, max(-(-extent // width), 1))
+
+
+def at_most(most: int) -> int:
+    """How many elements a piece of more than one index takes at most."""
+    return max(most, _LEAST)
