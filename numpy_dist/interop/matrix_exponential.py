@@ -10,6 +10,7 @@ import scipy.linalg
 
 from numpy_dist import engine
 from numpy_dist.backends.library import on_host
+from numpy_dist.dispatch.core.registry import decline
 from numpy_dist.dispatch.patterns import matrices
 from numpy_dist.dispatch.patterns.arguments import as_handle
 
@@ -22,6 +23,8 @@ _LIMITS = {3: 1.495585217958292e-2, 5: 2.53939833006323e-1, 7: 9.504178996162932
 
 def expm(A: DistArray) -> object:
     A = as_handle(A)
+    if A.dtype.char in "?gG":
+        decline(f"matrices of dtype {A.dtype}")
 
     def local(parts: object) -> object:
         return scipy.linalg.expm(on_host(parts))

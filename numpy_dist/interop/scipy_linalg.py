@@ -6,17 +6,18 @@ those of a single rank, are SciPy's. Options that choose a LAPACK routine or per
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import warnings
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 import scipy.linalg
 
 from numpy_dist import engine
-from numpy_dist.argument_types import Function
+from numpy_dist.argument_types import Function, Keywords
 from numpy_dist.backends.library import on_host
 from numpy_dist.dispatch.core.overrides import implements
 from numpy_dist.dispatch.core.registry import decline
@@ -84,6 +85,13 @@ def _matrix(function: Callable[..., object], x: ArrayLike, check_finite: bool) -
 _OF_LAPACK = {"e": "f", "g": "d", "G": "D"}  # in which SciPy computes with other precisions
 
 
+def _refuse(function: Function, operands: Sequence[Any], options: Keywords | None = None) -> NoReturn:
+    """Raise SciPy's error for arguments of these shapes; where it has none it gets the arguments."""
+    with contextlib.suppress(AssertionError):
+        engine.numpy_error(function, operands, options)
+    decline("arguments that SciPy takes all the same")
+
+
 def _check(a: object, check_finite: bool) -> None:
     if check_finite and not np.isfinite(a).all():  # type: ignore[call-overload]
         raise ValueError("array must not contain infs or NaNs")
@@ -94,18 +102,21 @@ def _of_matrices(
     operands: list[Any],
     single: Function,
     check_finite: bool,
-    with_eigenvectors: bool = False,
+    normalize: Callable[[object], None] | None = None,
     **options: object,
 ) -> Any:
-    """SciPy's `function` of small matrices, and `single` of large ones that several ranks hold."""
+    """SciPy's `function` of small matrices, and `single` of large ones that several ranks hold.
+
+    `normalize` gives vectors that SciPy has found the phases that `single` gives them, in place.
+    """
     if any(x.ndim > 2 for x in operands):
         decline("stacks of matrices")
     how = matrices.treatment(operands, [2] * len(operands), together=True)
 
     def local(*parts: object) -> object:
         made = function(*map(on_host, parts), check_finite=check_finite, **options)
-        if with_eigenvectors and matrices.follows_rule_of_phases(operands):
-            single_matrix.normalize_eigen(made)
+        if normalize is not None and matrices.follows_rule_of_phases(operands):
+            normalize(made)
         return made
 
     if how == "alone":
@@ -144,10 +155,12 @@ def qr(
     if lwork is not NoValue:
         _tell_of_lwork(lwork, as_handle(a).shape)
     if mode not in ("full", "qr", "r", "economic", "raw"):
-        engine.numpy_error(scipy.linalg.qr, (a,), {"mode": mode})
+        _refuse(scipy.linalg.qr, (a,), {"mode": mode})
     a = _matrix(scipy.linalg.qr, a, check_finite and not pivoting)
     if a.ndim > 2:
         decline("stacks of matrices")
+    if not a.size:
+        decline("a matrix without elements")
     if pivoting:
         single = functools.partial(_pivoted, mode=mode)
         return _of_matrices(scipy.linalg.qr, [a], single, check_finite, mode=mode, pivoting=True)
@@ -196,10 +209,17 @@ def svd(
     lapack_driver: str = "gesdd",
 ) -> object:
     if lapack_driver not in ("gesdd", "gesvd"):
-        engine.numpy_error(scipy.linalg.svd, (a,), {"lapack_driver": lapack_driver})
+        _refuse(scipy.linalg.svd, (a,), {"lapack_driver": lapack_driver})
     a = _matrix(scipy.linalg.svd, a, check_finite)
-    made: Any = np.linalg.svd(a, full_matrices, compute_uv)  # type: ignore[call-overload]
-    return tuple(made) if compute_uv else made
+
+    def single(a: DistArray) -> object:
+        made: Any = np.linalg.svd(a, full_matrices, compute_uv)  # type: ignore[call-overload]
+        return tuple(made) if compute_uv else made
+
+    if a.ndim > 2 or matrices.follows_rule_of_phases([a]):  # also of one rank, which reduces tall ones by blocks
+        return single(a)
+    chosen: dict[str, Any] = {"full_matrices": full_matrices, "compute_uv": compute_uv, "lapack_driver": lapack_driver}
+    return _of_matrices(scipy.linalg.svd, [a], single, False, **chosen)
 
 
 def svdvals(a: DistArray, overwrite_a: bool = False, check_finite: bool = True) -> object:
@@ -227,19 +247,22 @@ def eigh(
     operands = [a] if b is None else [a, as_handle(b)]
     options = {"type": type, "subset_by_index": subset_by_index, "subset_by_value": subset_by_value, "driver": driver}
     if not _is_eigh(operands, **options):
-        engine.numpy_error(scipy.linalg.eigh, operands, options)
-    made: Any
-    if b is None:
-        made = (np.linalg.eigvalsh if eigvals_only else np.linalg.eigh)(a, "L" if lower else "U")  # type: ignore[operator]
-    else:
-        single = functools.partial(_generalized, lower=lower, vectors=not eigvals_only, type=type)
-        chosen: dict[str, Any] = {"lower": lower, "eigvals_only": eigvals_only, "type": type}
-        made = _of_matrices(scipy.linalg.eigh, operands, single, check_finite, not eigvals_only, **chosen)
-    if eigvals_only:
-        return made[_subset(made, subset_by_index, subset_by_value)]
-    values, basis = made
-    which = _subset(values, subset_by_index, subset_by_value)
-    return values[which], basis[:, which]
+        _refuse(scipy.linalg.eigh, operands, options)
+    chosen: dict[str, Any] = {"lower": lower, "eigvals_only": eigvals_only, **options}
+
+    def single(*operands: DistArray) -> Any:
+        made: Any
+        if len(operands) > 1:
+            made = _generalized(*operands, lower, not eigvals_only, type)
+        else:
+            made = (np.linalg.eigvalsh if eigvals_only else np.linalg.eigh)(a, "L" if lower else "U")  # type: ignore[operator]
+        which = _subset(made if eigvals_only else made[0], subset_by_index, subset_by_value)
+        return made[which] if eigvals_only else (made[0][which], made[1][:, which])
+
+    if a.ndim > 2 and b is None:
+        return single(a)
+    normalize = None if eigvals_only else single_matrix.normalize_eigen
+    return _of_matrices(scipy.linalg.eigh, operands, single, check_finite, normalize, **chosen)
 
 
 def eigvalsh(a: DistArray, b: object = None, **options: Any) -> object:
@@ -252,6 +275,8 @@ eigvalsh.__signature__ = inspect.signature(scipy.linalg.eigvalsh)  # type: ignor
 def _is_eigh(operands: list[Any], type: object, subset_by_index: Any, subset_by_value: Any, driver: object) -> bool:
     """Whether SciPy takes these arguments."""
     a, n = operands[0], operands[0].shape[-1]
+    if any(subset is not None and len(subset) != 2 for subset in (subset_by_index, subset_by_value)):
+        return False
     if subset_by_index is not None:
         low, high = subset_by_index
         if subset_by_value is not None or not 0 <= low <= high < n:
@@ -321,7 +346,7 @@ def _generalized(a: DistArray, b: DistArray, lower: bool, vectors: bool, type: i
 def cholesky(a: DistArray, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> object:
     a = as_handle(a)
     if a.ndim != 2 or not _is_square(a):
-        engine.numpy_error(scipy.linalg.cholesky, (a,))
+        _refuse(scipy.linalg.cholesky, (a,))
 
     def single(a: DistArray) -> object:
         kind = _kind(scipy.linalg.cholesky, a)
@@ -355,7 +380,7 @@ def cho_solve(
     (c, lower), b = c_and_lower, as_handle(b)
     c = as_handle(c)
     if c.ndim != 2 or not _is_square(c) or b.ndim < 1 or c.shape[1] != b.shape[0]:
-        engine.numpy_error(scipy.linalg.cho_solve, ((c, lower), b))
+        _refuse(scipy.linalg.cho_solve, ((c, lower), b))
 
     def theirs(c: np.ndarray, b: np.ndarray, check_finite: bool) -> np.ndarray:
         return scipy.linalg.cho_solve((c, lower), b, check_finite=check_finite)
@@ -423,7 +448,7 @@ def lu_solve(
     if lu.ndim == 2 and b.ndim and 0 in lu.shape and lu.shape[0] == b.shape[0] and not _is_square(lu):
         decline("an array without elements that is no matrix")
     if trans not in (0, 1, 2) or lu.ndim < 2 or b.ndim < 1 or lu.shape[0] != b.shape[0] or not _is_square(lu):
-        engine.numpy_error(scipy.linalg.lu_solve, ((lu, piv), b, trans))
+        _refuse(scipy.linalg.lu_solve, ((lu, piv), b, trans))
     pivots = few(as_handle(piv))
 
     def theirs(lu: np.ndarray, b: np.ndarray, check_finite: bool) -> np.ndarray:
@@ -443,7 +468,8 @@ def lu_solve(
         return _solved(kind, lu, b, solve, conjugate=trans == 1)
 
     theirs.__name__ = "lu_solve"
-    return _of_matrices(theirs, [lu, b], single, check_finite)
+    _check(b, check_finite)  # SciPy does not look at the factors
+    return _of_matrices(theirs, [lu, b], single, False)
 
 
 # -- triangular systems ----------------------------------------------------------------------------------------------
@@ -462,12 +488,14 @@ def solve_triangular(
     if a.ndim > 2 or b.ndim > 2:
         decline("stacks of matrices")
     if how not in (0, 1, 2) or a.ndim < 2 or b.ndim < 1 or not _is_square(a) or a.shape[0] != b.shape[0]:
-        engine.numpy_error(scipy.linalg.solve_triangular, (a, b, trans))
+        for x in (a, b):
+            _check(x, check_finite)
+        _refuse(scipy.linalg.solve_triangular, (a, b, trans))
 
     def single(a: DistArray, b: DistArray) -> object:
         def solve(columns: Columns, right: np.ndarray) -> None:
             zeros = np.flatnonzero(columns.diagonal() == 0)
-            if len(zeros) and not unit_diagonal:
+            if len(zeros) and not unit_diagonal and b.size:
                 raise np.linalg.LinAlgError(f"singular matrix: resolution failed at diagonal {zeros[0]}")
             substitute(columns, right, lower, bool(how), unit_diagonal)
 

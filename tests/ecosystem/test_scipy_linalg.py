@@ -338,3 +338,55 @@ def test_what_is_left_to_scipy() -> None:
     ]:
         with pytest.raises(nd.FallbackError, match=text):
             call()
+
+
+@pytest.mark.parametrize("driver", ["gesdd", "gesvd"])
+def test_small_matrices_have_the_vectors_of_scipys_drivers(driver: str) -> None:
+    """One rank treats them, by the routine that was asked for."""
+    matrix = matrix_of("f")
+    symmetric = matrix + matrix.T
+    with nd.config(MIN_SHARD_BYTES=1 << 9, FALLBACK="silent"):
+        for function, operand in (
+            (lambda a: sl.svd(a, lapack_driver=driver), matrix),
+            (lambda a: sl.eigh(a, subset_by_index=[2, 5]), symmetric),
+            (lambda a: sl.eigh(a, driver="evd", lower=False), symmetric),
+        ):
+            for ours, theirs in zip(function(nd.asarray(operand)), function(operand.copy()), strict=True):
+                np.testing.assert_array_equal(ours.gather(), theirs)
+
+
+def test_what_scipy_takes_all_the_same() -> None:
+    """Arguments that look wrong, and matrices without elements."""
+    triangle, right = np.triu(matrix_of("d")), np.ones((N, 2))
+    nothing = np.zeros((0, 0))
+    with nd.config(FALLBACK="silent"):
+        for function, operands in (
+            (lambda a, b: sl.solve_triangular(a, b, trans="x"), (triangle, right)),
+            (lambda a: sl.eigh(a, subset_by_index=[2, 1], driver="evx"), (nothing,)),
+            (lambda a: sl.svd(a, lapack_driver="gesxx"), (nothing,)),
+            (lambda a: sl.qr(a), (nothing.astype("i"),)),
+            (sl.expm, (np.ones((1, 1), bool),)),
+        ):
+            expected, found = function(*operands), function(*map(nd.asarray, operands))
+            pairs = zip(found, expected, strict=True) if isinstance(found, tuple) else [(found, expected)]
+            for ours, theirs in pairs:
+                assert ours.dtype == theirs.dtype
+                np.testing.assert_allclose(ours.gather(), theirs)
+
+
+def test_factors_that_are_not_finite() -> None:
+    """SciPy looks at the right-hand sides only."""
+    factors, pivots = np.triu(np.ones((N, N))), np.arange(N, dtype=np.int32)
+    factors[2, 5] = np.nan
+    right = np.ones((N, 2))
+    with np.errstate(invalid="ignore"):
+        found = sl.lu_solve((nd.asarray(factors), pivots), nd.asarray(right))
+        np.testing.assert_array_equal(np.isnan(found.gather()), np.isnan(sl.lu_solve((factors, pivots), right)))
+
+    def solve(b: Any) -> object:
+        return sl.lu_solve((factors if type(b) is np.ndarray else nd.asarray(factors), pivots), b)
+
+    assert_same_error(solve, right * np.nan)
+    assert_same_error(sl.solve_triangular, np.full((N, N), np.nan), np.ones(4))
+    singular = np.zeros((N, N))
+    assert sl.solve_triangular(nd.asarray(singular), nd.asarray(right[:, :0])).shape == (N, 0)
