@@ -57,6 +57,8 @@ class FFTBackend:
         example = _example(method, x, given)
         if "axis" in given:
             axes, lengths = [given["axis"] % x.ndim], [given["n"]]
+        elif given["axes"] is not None and np.size(given["axes"]) == 0:
+            axes, lengths = [], []
         else:
             axes, lengths = _axes_and_lengths(x.shape, given["axes"], given["s"])
         if not axes:

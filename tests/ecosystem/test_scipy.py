@@ -1,5 +1,6 @@
 """SciPy: ufuncs natively, filters and convolutions with halos, transforms by its backends, solvers."""
 
+import re
 from itertools import product
 
 import numpy as np
@@ -259,3 +260,33 @@ def test_a_stencil_as_an_operator():
     theirs, _ = solvers.cg(operator, b, rtol=1e-8)
     assert info == 0
     np.testing.assert_allclose(ours.gather(), theirs, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["convolve", "correlate", "fftconvolve", "oaconvolve"])
+@pytest.mark.parametrize("shapes", [((7,), (4,)), ((6, 1), (1, 1)), ((6, 5), (1, 4)), ((2, 1), (1, 3))])
+def test_dtypes_and_single_indices_of_convolutions(shapes, name):
+    """Two distributed arrays; along axes with a single index SciPy multiplies."""
+    for kinds in ("?f", "df", "dd", "ii"):
+        for mode in ("full", "same", "valid"):
+            rng = np.random.default_rng(0)
+            x, y = (rng.integers(0, 4, shape).astype(kind) for shape, kind in zip(shapes, kinds, strict=True))
+            function = getattr(signal, name)
+            with nd.config(FALLBACK="silent"):
+                try:
+                    expected = function(x, y, mode=mode)
+                except ValueError as error:
+                    with pytest.raises(ValueError, match=re.escape(str(error))):
+                        function(nd.asarray(x), nd.asarray(y), mode=mode)
+                    continue
+                found = function(nd.asarray(x), nd.asarray(y), mode=mode)
+            assert found.dtype == expected.dtype
+            np.testing.assert_allclose(found.gather(), expected, atol=1e-5)
+
+
+def _of_no_axis(x):
+    return scipy.fft.fftn(x, s=(2, 2), axes=())
+
+
+def test_transforms_of_no_axis():
+    x = np.random.default_rng(0).random((4, 3)) + 1j
+    np.testing.assert_array_equal(_of_no_axis(nd.asarray(x)).gather(), _of_no_axis(x))
