@@ -187,13 +187,16 @@ def factors(rows: np.ndarray, first: int, comm: Communicator, threads: int) -> t
         outer, whole = np.linalg.qr(np.concatenate(parts))
         pieces = np.split(outer, np.cumsum([len(part) for part in parts])[:-1])
     inner = inner @ comm.scatter(pieces)
-    tops = comm.gather((first, reduced.first_rows(inner)[: max(n - first, 0)], _reduced_columns(rows, first)))
+    below_zero = first == 0 and len(rows) > 0 and bool(np.signbit(rows[0, 0].real))
+    tops = comm.gather(
+        (first, reduced.first_rows(inner)[: max(n - first, 0)], _reduced_columns(rows, first), below_zero)
+    )
     if tops is not None:
         top = np.zeros((n, n), inner.dtype)
-        for where, part, _ in tops:
+        for where, part, _, _ in tops:
             top[where : where + len(part)] = part
         assert whole is not None
-        signs = _signs(top, whole, min(count for _, _, count in tops))
+        signs = _signs(top, whole, min(count for _, _, count, _ in tops), any(sign for *_, sign in tops))
     signs, triangle = comm.bcast((signs, whole))
     basis, triangle = reduced.rotated(inner * signs), np.triu(signs[:, None] * triangle)
     if basis.dtype.kind == "f" and n and triangle[0, 0]:
@@ -214,20 +217,23 @@ def _reduced_columns(rows: np.ndarray, first: int) -> int:
     return rows.shape[1]
 
 
-def _signs(top: np.ndarray, triangle: np.ndarray, reduced: int) -> np.ndarray:
+def _signs(top: np.ndarray, triangle: np.ndarray, reduced: int, below_zero: bool) -> np.ndarray:
     """Those that LAPACK gives to columns of which these are the first rows, and all are orthonormal.
 
     Columns with nothing below the diagonal, `reduced` at the front, stay as they are. A pivot whose real part is 0 but
     for rounding is one that is 0 for LAPACK, as where a matrix of integers begins with 0: then the triangle's diagonal
-    is negative.
+    is negative, or positive where the matrix begins with a negative zero (`below_zero`).
     """
     top, signs = top.copy(), np.ones(len(top))
     for j in range(len(top)):
         if j < reduced:
             signs[j] = 1.0 if top[j, j].real > 0 else -1.0
             continue
-        decides = top[j, j] if abs(top[j, j].real) > _ZERO else triangle[j, j]
+        is_zero = abs(top[j, j].real) <= _ZERO
+        decides = triangle[j, j] if is_zero else top[j, j]
         signs[j] = -1.0 if decides.real >= 0 else 1.0
+        if is_zero and j == 0 and below_zero:
+            signs[j] = -signs[j]
         pivot = top[j, j] - signs[j]
         top[j + 1 :, j] /= pivot
         top[j + 1 :, j + 1 :] -= np.outer(top[j + 1 :, j], top[j, j + 1 :])

@@ -66,6 +66,22 @@ def test_orthogonal_factors_where_a_matrix_begins_with_zero(columns: int, seed: 
     assert zero == 0 and not np.signbit(zero)
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_orthogonal_factors_where_a_matrix_begins_with_an_imaginary_number(seed: int) -> None:
+    """Its real part is a zero, whose sign decides."""
+    rng = np.random.default_rng(seed)
+    a = rng.standard_normal((40, 4))
+    beginning = a + 1j * a[::-1]
+    for sign in (0.0, -0.0):
+        beginning[0, 0] = complex(sign, a[0, 0])
+        real = a.copy()
+        real[0, 0] = sign
+        for matrix in (beginning, real):
+            ours, theirs = np.linalg.qr(nd.asarray(matrix, split=0)), np.linalg.qr(matrix)
+            _close(ours.Q, theirs.Q)
+            _close(ours.R, theirs.R)
+
+
 @pytest.mark.parametrize("kind", "dD")
 @pytest.mark.parametrize("reduced", [0, 1, 4, 9])
 def test_orthogonal_factors_of_columns_that_are_reduced(reduced: int, kind: str) -> None:
