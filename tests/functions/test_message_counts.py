@@ -69,3 +69,26 @@ def test_redistribution(ranks):
         )
     assert 0 < turned.most("messages") <= ranks - 1
     assert rolled.most("messages") == 1
+
+
+TRANSFORMS: dict[str, tuple[Callable[[Any], Any], int, int]] = {
+    "fft2": (np.fft.fft2, 2, 2),
+    "rfft2": (np.fft.rfft2, 2, 2),
+    "the first axis": (lambda x: np.fft.fft(x, axis=0), 2, 1),
+    "there and back": (lambda x: np.fft.ifft2(np.fft.fft2(x)), 2, 4),
+    "fftn": (np.fft.fftn, 3, 3),
+    "irfftn": (np.fft.irfftn, 3, 3),
+    "two axes of three": (lambda x: np.fft.fftn(x, axes=(2, 0)), 3, 2),
+}
+
+
+@pytest.mark.parametrize("name", TRANSFORMS)
+@pytest.mark.parametrize("ranks", [4, 16])
+def test_a_transform_takes_one_redistribution_an_axis_at_most(ranks: int, name: str) -> None:
+    """A redistribution sends each complex number of a rank's share once, at most."""
+    function, ndim, axes = TRANSFORMS[name]
+    x = np.broadcast_to(0.0, {2: (128, 128), 3: (32, 32, 32)}[ndim])
+    with config(MIN_SHARD_BYTES=1):
+        counted = numpy_dist.count_program(function, x, ranks=ranks)
+    small = 1 << 12  # what ranks tell each other besides
+    assert 0 < counted.most("bytes") <= axes * (2 * x.nbytes / ranks) + small
