@@ -418,8 +418,8 @@ def least_squares(a: DistArray, b: DistArray, cutoff: float) -> tuple[DistArray,
     largest = values.max(initial=0)
     if largest and not 2.0**-512 < largest < 2.0**512:  # as LAPACK, which multiplies such matrices, too
         factor = 2.0 ** -np.clip(np.log2(largest).round(), -1000, 64 if np.isinf(largest) else None)
-        solution, rest, rank, sizes = least_squares(a * factor, b, cutoff)
-        return solution * factor, rest, rank, sizes / factor
+        found = least_squares(a * factor, b, cutoff)
+        return found[0] * factor, found[1], found[2], found[3] / factor
     large = values > cutoff * largest
     divisors = np.where(large, values, np.inf)  # the reciprocals of the smallest numbers would overflow
     inner: Any = left.mT.conj() @ b

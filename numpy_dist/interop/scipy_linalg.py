@@ -253,7 +253,7 @@ def eigh(
     def single(*operands: DistArray) -> Any:
         made: Any
         if len(operands) > 1:
-            made = _generalized(*operands, lower, not eigvals_only, type)
+            made = _generalized(operands[0], operands[1], lower, not eigvals_only, type)
         else:
             made = (np.linalg.eigvalsh if eigvals_only else np.linalg.eigh)(a, "L" if lower else "U")  # type: ignore[operator]
         which = _subset(made if eigvals_only else made[0], subset_by_index, subset_by_value)
