@@ -18,7 +18,7 @@ from numpy_dist.dispatch.patterns.blocks import blocks, exact_layout, row_layout
 from numpy_dist.dispatch.patterns.numpy_source import adopt, warn
 from numpy_dist.dispatch.patterns.replicate import known
 from numpy_dist.dispatch.patterns.search import routed
-from numpy_dist.dispatch.patterns.sort import cut_at, first_position, ordered_parts, sorted_part
+from numpy_dist.dispatch.patterns.sort import cut_at, first_position, ordered_parts, shares, sorted_part
 from numpy_dist.layout.layout import Layout
 from numpy_dist.parallel import key_sort, runs
 from numpy_dist.parallel.picking import put
@@ -142,6 +142,7 @@ def _unique_rows(ar: DistArray, wanted: tuple[object, object, object], axis: int
         (part, positions), counts = key_sort.sort(arrays, lambda a: [a[0].view(structure)[:, 0]], comm)
     else:
         (part, positions), counts = key_sort.sort(arrays, lambda a: [a[0][:, i] for i in reversed(range(width))], comm)
+    (part, positions), counts = shares([part, positions], counts, layout)
     starts = runs.first_of_each(part, lambda one, other: np.any(one != other, axis=1), comm)
     found = _found(part[starts], starts, positions, counts, layout, wanted, positions_shape=(moved.shape[0],))
     several = found if isinstance(found, tuple) else (found,)

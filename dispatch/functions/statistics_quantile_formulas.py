@@ -254,6 +254,8 @@ def _at(a: DistArray, places: list[int]) -> np.ndarray:
     if device is not None and rt.size == 1:
         return Ordered.of(own, device).picked(np.array(places, np.intp))
     elements = Unordered(own) if device is None else Ordered.of(own, device)
+    if not rt.computes:  # a plan: all ranks are taken to have as many elements as this one
+        places = [min(place, len(own) * rt.size - 1) for place in places]
     return select_of(elements, places, a.dtype, rt.comm)
 
 

@@ -83,7 +83,7 @@ def at(ufunc: np.ufunc, a: DistArray, indices: object, b: Any = _NOTHING) -> Non
     picked = Picked(a, _as_items(indices, a), "set")
     if second and not broadcasts_to(tuple(second[0].shape), picked.result_shape):
         raise ValueError("array is not broadcastable to correct shape")
-    wanted, order = own_positions(picked.positions)
+    wanted, order = own_positions(picked.positions, picked.shape[0])
     values = [own_values(second[0], picked, order)] if second else []
     comm = engine.runtime().comm
     block, layout, points = rows(np.reshape(picked.view, picked.shape))

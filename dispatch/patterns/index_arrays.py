@@ -298,12 +298,20 @@ def rows(view: engine.Handle | np.ndarray, library: bool = False) -> tuple[np.nd
     return (block.reshape(-1, *rest) if block.size else np.empty((len(block), *rest), view.dtype)), layout, cut.points
 
 
-def own_positions(positions: engine.Handle | np.ndarray, library: bool = False) -> tuple[np.ndarray | Array, Layout]:
-    """This rank's part of the positions, flat, and how they are divided; for a `library` where they lie."""
-    count = int(positions.size)
+def own_positions(
+    positions: engine.Handle | np.ndarray, among: int = 0, library: bool = False
+) -> tuple[np.ndarray | Array, Layout]:
+    """This rank's part of the positions, flat, and how they are divided; for a `library` where they lie.
+
+    They are positions `among` so many elements or rows, as plans are told, where nothing is computed.
+    """
+    count, runtime = int(positions.size), engine.runtime()
     layout = engine.default_layout((count,), split=0)
     if engine.is_handle(positions):
-        return blocks((engine.aligned(np.reshape(positions, -1), layout), layout), library=library)[0], layout
+        (block,) = blocks((engine.aligned(np.reshape(positions, -1), layout), layout), library=library)
+        if runtime.recorder is not None and not runtime.computes:
+            block = runtime.recorder.positions(positions, block, among)
+        return block, layout
     return _part_of_rows(positions, layout, positions.ndim), layout
 
 

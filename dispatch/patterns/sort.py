@@ -8,7 +8,7 @@ rank are sorted by NumPy: `axis_local`.)
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -62,9 +62,10 @@ def sorted_part(
     (block,) = blocks((engine.aligned(a, layout), layout))
     comm = engine.runtime().comm
     if a.dtype.kind == "V":
-        (part,), counts = key_sort.sort([block], _by_fields(a.dtype, options.get("order")), comm)
+        (part,), counts = shares(*key_sort.sort([block], _by_fields(a.dtype, options.get("order")), comm), layout)
     else:
-        part, counts = sample_sort.sort(block, _kind(options), comm, space)
+        part, counts = sample_sort.sort(block, _kind(options), comm, space, layout.shape[0])
+        (part,), counts = shares([part], counts, layout)
     return part, counts, layout
 
 
@@ -85,7 +86,10 @@ def argsort_line(a: H, options: Keywords) -> H:
         positions, counts = on_device.positions_in_order(block, first, device)
         return engine.from_local(positions, cut_at(counts, layout), new=True)
     with engine.Scratch() as scratch:
-        positions, counts = sample_sort.positions_in_order(block, first, engine.runtime().comm, scratch)
+        positions, counts = sample_sort.positions_in_order(
+            block, first, engine.runtime().comm, scratch, layout.shape[0]
+        )
+        (positions,), counts = shares([positions], counts, layout)
         return engine.from_local(positions, cut_at(counts, layout))
 
 
@@ -112,9 +116,11 @@ def ordered_parts(
     first = first_position(layout)
     if a.dtype.kind == "V":
         positions = np.arange(first, first + len(block))
-        (values, positions), counts = key_sort.sort([block, positions], _by_fields(a.dtype, order), comm)
+        found = key_sort.sort([block, positions], _by_fields(a.dtype, order), comm)
+        (values, positions), counts = shares(*found, layout)
     else:
-        values, positions, counts = sample_sort.argsort(block, first, comm)
+        *parts, counts = sample_sort.argsort(block, first, comm, total=layout.shape[0])
+        (values, positions), counts = shares(parts, counts, layout)
     return values, positions, counts, layout
 
 
@@ -156,10 +162,25 @@ def cut_at(counts: list[int], layout: Layout) -> Layout:
     return Layout((sum(counts), *layout.shape[1:]), layout.mesh, (Cut(0, tuple(accumulate(counts, initial=0))),))
 
 
+def shares(parts: list[Any], counts: list[int], layout: Layout) -> tuple[list[Any], list[int]]:
+    """This rank's parts of what is sorted, and how many elements each rank has.
+
+    Where nothing is computed they are even shares: what other ranks are taken to have may add up to another number of
+    elements than there are.
+    """
+    if engine.runtime().computes:
+        return parts, counts
+    points = [layout.shape[0] * rank // len(counts) for rank in range(len(counts) + 1)]
+    counts = [hi - lo for lo, hi in pairwise(points)]
+    own = counts[engine.runtime().rank]
+    return [np.resize(part, (own, *part.shape[1:])) if len(part) != own else part for part in parts], counts
+
+
 def lexsort_line(*columns: engine.Handle) -> engine.Handle:
     layout = row_layout(columns[0])
     parts = blocks(*((engine.aligned(key, layout), layout) for key in columns))
     first = first_position(layout)
     arrays = [*parts, np.arange(first, first + len(parts[0]))]
-    found, counts = key_sort.sort(arrays, lambda rows: rows[: len(columns)], engine.runtime().comm)
+    sorted_rows = key_sort.sort(arrays, lambda rows: rows[: len(columns)], engine.runtime().comm)
+    found, counts = shares(*sorted_rows, layout)
     return engine.from_local(found[-1], cut_at(counts, layout))

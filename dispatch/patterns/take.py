@@ -39,7 +39,7 @@ def fetch(picked: Picked) -> engine.Handle:
     if 0 in rest:  # nothing, from however many positions
         return picked.in_place(engine.empty((*picked.positions.shape, *rest), picked.view.dtype))
     device = engine.device(picked.view.dtype) if engine.is_sharded(picked.view) else None
-    wanted, order = own_positions(picked.positions, library=device is not None)
+    wanted, order = own_positions(picked.positions, picked.shape[0], library=device is not None)
     if device is not None:
         block, _, points = rows(np.reshape(picked.view, picked.shape), library=True)
         found = on_device.pick(block, points, device.own(wanted, np.intp), device)
@@ -106,7 +106,7 @@ def scatter(picked: Picked, value: Any) -> None:
     """Assign what broadcasts to `picked.result_shape` to what is picked (collective)."""
     dtype, rest = picked.view.dtype, picked.rest
     device = _device_of_rows(picked.view, picked.shape)
-    wanted, order = own_positions(picked.positions, library=device is not None)
+    wanted, order = own_positions(picked.positions, picked.shape[0], library=device is not None)
     if device is not None:
         if value.dtype != dtype:  # as a loop: the library's conversions are not NumPy's
             value = astype(value, dtype) if engine.is_handle(value) else _cast(value, dtype)

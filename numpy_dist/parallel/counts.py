@@ -7,6 +7,7 @@ has: there each rank gets the numbers that are meant for it, and the sums are sh
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -38,6 +39,19 @@ def arriving_and_totals(counts: Sequence[int], comm: Communicator) -> tuple[list
         return [row[comm.rank] for row in table], [sum(column) for column in zip(*table, strict=True)]
     found = arriving(counts, comm)
     return found, comm.allgather(sum(found))
+
+
+def even_shares(counts: Sequence[int], total: int, comm: Communicator) -> tuple[list[int], list[int]]:
+    """As `arriving_and_totals`, in a plan, whose other ranks are not there: all get even shares of so many elements.
+
+    What they are taken to have, as much as this one, may add up to another number of elements than there are.
+    """
+    points = [total * rank // comm.size for rank in range(comm.size + 1)]
+    totals = [hi - lo for lo, hi in pairwise(points)]
+    others, left = comm.size - 1, max(0, totals[comm.rank] - counts[comm.rank])  # what comes: the rest stays here
+    found = [left * (number + 1) // others - left * number // others for number in range(others)]
+    found.insert(comm.rank, counts[comm.rank])
+    return found, totals
 
 
 def summed(numbers: Sequence[int], comm: Communicator) -> list[int]:

@@ -268,6 +268,7 @@ def put(
     """
     where, what = route(points, positions, values, comm)
     new, chosen = np.zeros(block.shape, values.dtype), np.zeros(len(block), bool)
-    store(new, points[comm.rank], where, what)
-    store(chosen, points[comm.rank], where, True)
+    if comm.delivers:  # else positions are what nobody has sent
+        store(new, points[comm.rank], where, what)
+        store(chosen, points[comm.rank], where, True)
     return new, chosen

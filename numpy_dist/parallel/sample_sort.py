@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from numpy_dist.parallel.counts import arriving_and_totals
+from numpy_dist.parallel.counts import arriving_and_totals, even_shares
 from numpy_dist.parallel.division import PLAIN, Delivery, Division, Workspace, offsets, part_of
 from numpy_dist.parallel.packed_order import labels_in_order
 from numpy_dist.parallel.selection import select
@@ -33,7 +33,9 @@ EACH = 1 << 10
 MOST_COMPARED = 8  # splitters that all elements are compared with; more are searched by bisection
 
 
-def sort(block: np.ndarray, kind: object, comm: Communicator, space: Workspace = PLAIN) -> tuple[np.ndarray, list[int]]:
+def sort(
+    block: np.ndarray, kind: object, comm: Communicator, space: Workspace = PLAIN, total: int = 0
+) -> tuple[np.ndarray, list[int]]:
     """This rank's part of all elements in order (collective: a few allgathers, a message between any two ranks).
 
     Parameters
@@ -44,6 +46,8 @@ def sort(block: np.ndarray, kind: object, comm: Communicator, space: Workspace =
         NumPy's.
     space : Workspace
         It makes the result's memory, and that of what is sent.
+    total : int
+        How many elements there are on all ranks; only plans need it, whose other ranks are not there.
 
     Returns
     -------
@@ -55,11 +59,13 @@ def sort(block: np.ndarray, kind: object, comm: Communicator, space: Workspace =
         part, counts = space.empty(len(block), block.dtype), [len(block)]
         part[...] = block
     else:
-        division, arriving, counts = _divided(block, comm)
+        division, arriving, counts = _divided(block, comm, total)
         delivery = Delivery(division.counts, arriving, comm, space)
         part, targets = delivery.buffers(block.dtype)
         division.place([part_of(block)], [targets], space.mover)
         delivery.exchange()
+        if not comm.delivers:
+            _resemble(part, block)
     part.sort(kind=_quickest(block.dtype, kind))
     return part, counts
 
@@ -72,7 +78,7 @@ def _quickest(dtype: np.dtype, kind: object) -> Any:
 
 
 def argsort(
-    block: np.ndarray, first: int, comm: Communicator, space: Workspace = PLAIN
+    block: np.ndarray, first: int, comm: Communicator, space: Workspace = PLAIN, total: int = 0
 ) -> tuple[np.ndarray, np.ndarray, list[int]]:
     """As `sort`, with the positions that the elements had; stable.
 
@@ -85,26 +91,26 @@ def argsort(
     -------
     values, positions, counts
     """
-    values, positions, counts = _exchanged(block, first, comm, space)
+    values, positions, counts = _exchanged(block, first, comm, space, total)
     order = labels_in_order(values, np.arange(len(values)))
     return values[order], positions[order], counts
 
 
 def positions_in_order(
-    block: np.ndarray, first: int, comm: Communicator, space: Workspace = PLAIN
+    block: np.ndarray, first: int, comm: Communicator, space: Workspace = PLAIN, total: int = 0
 ) -> tuple[np.ndarray, list[int]]:
     """As `argsort`, without the values."""
-    values, positions, counts = _exchanged(block, first, comm, space)
+    values, positions, counts = _exchanged(block, first, comm, space, total)
     return labels_in_order(values, positions, space.empty), counts
 
 
 def _exchanged(
-    block: np.ndarray, first: int, comm: Communicator, space: Workspace
+    block: np.ndarray, first: int, comm: Communicator, space: Workspace, total: int
 ) -> tuple[np.ndarray, np.ndarray, list[int]]:
     """The elements between two splitters and the positions that they had, ascending."""
     if comm.size == 1:
         return block, np.arange(first, first + len(block)), [len(block)]
-    division, arriving, totals = _divided(block, comm)
+    division, arriving, totals = _divided(block, comm, total)
     delivery = Delivery(division.counts, arriving, comm, space)
     values, targets = delivery.buffers(block.dtype)
     firsts = comm.allgather((first, len(block)))
@@ -112,10 +118,20 @@ def _exchanged(
     places, numbers = delivery.buffers(small)  # within the shard that they come from: half the bytes
     division.place([part_of(block), offsets(small)], [targets, numbers], space.mover)
     delivery.exchange()
+    if not comm.delivers:  # positions ascend, too
+        _resemble(values, block)
+        places = np.concatenate([np.arange(n, dtype=small) for n in arriving])
+        firsts = [(total * rank // comm.size, 0) for rank in range(comm.size)]
     positions = places.astype(np.int64)
     for (start, _), (lo, hi) in zip(firsts, pairwise(accumulate(arriving, initial=0)), strict=True):
         positions[lo:hi] += start
     return values, positions, totals
+
+
+def _resemble(part: np.ndarray, block: np.ndarray) -> None:
+    """In a plan, take what nobody has sent to be like what this rank has."""
+    if len(block):
+        part[...] = np.resize(block, len(part))
 
 
 @dataclass
@@ -165,7 +181,7 @@ class _Splitters:
         return ~(tile < value) if equal else ~(tile <= value)
 
 
-def _divided(block: np.ndarray, comm: Communicator) -> tuple[Division, list[int], list[int]]:
+def _divided(block: np.ndarray, comm: Communicator, total: int) -> tuple[Division, list[int], list[int]]:
     """This rank's elements divided by splitters; how many each rank has for this one, and how many each gets."""
     lengths, splitters = _sampled(block, comm)
     division = Division(splitters.owners(block, comm.rank), len(block), comm.size)
@@ -174,6 +190,8 @@ def _divided(block: np.ndarray, comm: Communicator) -> tuple[Division, list[int]
         splitters = _exact(block, lengths, comm)
         division = Division(splitters.owners(block, comm.rank), len(block), comm.size)
         arriving, totals = arriving_and_totals(division.counts, comm)
+    if not comm.delivers:
+        arriving, totals = even_shares(division.counts, total, comm)
     return division, arriving, totals
 
 

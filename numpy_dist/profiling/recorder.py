@@ -292,6 +292,10 @@ class Recorder:
                 self._use(*use, self._here())
         return self.function(name)
 
+    def positions(self, positions: object, block: object, among: int) -> object:
+        """What a rank has of the positions of an index, as it is; a plan's observer tells others."""
+        return block
+
     def function(self, name: str) -> RecordedBlock:
         """A block in which a function runs that is no loop."""
 

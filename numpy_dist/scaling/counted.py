@@ -165,6 +165,23 @@ class AssumedValue:
     taken: int = 0
 
 
+@dataclass(frozen=True)
+class ExpectedCounts:
+    """A line whose counts depend on elements that nobody has computed.
+
+    Attributes
+    ----------
+    line : UserLine
+    text : str
+    what : str
+        What looks at the elements, and how they are taken to be.
+    """
+
+    line: UserLine
+    text: str
+    what: str
+
+
 @dataclass
 class RankPlan:
     """What one rank does in the program.
@@ -187,6 +204,8 @@ class RankPlan:
     largest_gather : int
         Bytes of the largest array that is gathered.
     values : list of AssumedValue
+    expected : list of ExpectedCounts
+        Where counts are those of values that nobody has computed.
     ending : str
         How the program has ended, where that was not at its end.
     """
@@ -203,6 +222,7 @@ class RankPlan:
     largest_exchange: int = 0
     largest_gather: int = 0
     values: list[AssumedValue] = field(default_factory=list)
+    expected: list[ExpectedCounts] = field(default_factory=list)
     ending: str = ""
 
     @property

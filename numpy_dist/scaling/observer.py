@@ -22,12 +22,14 @@ from numpy_dist.frames import UserLine, user_frame
 from numpy_dist.ir.statements import Reduction, Statement
 from numpy_dist.layout.regions import box_size
 from numpy_dist.scaling.counted import FunctionWork, LineCounts, LoopWork
+from numpy_dist.scaling.expected import ExpectedValues
 
 if TYPE_CHECKING:
     from types import FrameType
 
     from numpy_dist.comm.base import Message, PendingExchange
     from numpy_dist.engine.events.sites import CallSite
+    from numpy_dist.engine.memory.handle import Handle
     from numpy_dist.engine.memory.storage import Storage
     from numpy_dist.engine.planning.group import GroupPlan
     from numpy_dist.engine.runtime import Runtime
@@ -65,6 +67,8 @@ class PlanObserver:
         Most bytes of messages that were started together; of a gathered array.
     pool : AttributedPool or None
         Is told where an array takes over the memory of another one.
+    expected : ExpectedValues
+        What stands in arrays that nobody has computed.
     """
 
     now = 0  # times do not matter
@@ -74,6 +78,7 @@ class PlanObserver:
         self.texts: dict[UserLine, str] = {}
         self.largest_exchange = self.largest_gather = 0
         self.pool: Any = None
+        self.expected = ExpectedValues(runtime.rank)
         self._runtime = runtime
         self._executing = False
         self._parts = 0  # that had run when the last loop had
@@ -143,6 +148,9 @@ class PlanObserver:
                 for action in plan.of(Donate):
                     storage = execution.storages[action.slot]
                     self.pool.relabel(storage.memory, storage, self._writer(statements, storage) or line)
+                for statement in statements:
+                    for out in () if isinstance(statement, Reduction) else statement.outputs:
+                        self.expected.uncomputed(out.storage, self.line_of(statement))
             parts = getattr(self._runtime.backend, "loops", 0)
             counts.add(parts=parts - self._parts)
             self._parts = parts
@@ -252,6 +260,10 @@ class PlanObserver:
     def notice(self, *details: object) -> None:
         """As in `profiling.recorder`: what was gathered is counted by itself."""
 
+    def positions(self, positions: Handle, block: np.ndarray, among: int) -> np.ndarray:
+        """What this rank has of the positions of an index; of one that nobody has computed, expected ones."""
+        return self.expected.positions(positions, block, among, self.here())
+
     # -- functions that are no loops ----------------------------------------------------------------------------------
 
     def function(self, name: str) -> AbstractContextManager[None]:
@@ -286,7 +298,16 @@ class PlanObserver:
         counts = self.counts(line)
         counts.add(functions=1, function_bytes=work.nbytes, flops=flops)
         counts.work[work] += 1
-        return nullcontext() if size == 1 else self._spread(counts)
+        if self.pool is None:  # a small run, which computes
+            return nullcontext()
+        return self._distributed(name, arguments, line, nullcontext() if size == 1 else self._spread(counts))
+
+    @contextmanager
+    def _distributed(
+        self, name: str, arguments: Arguments, line: UserLine, spread: AbstractContextManager[None]
+    ) -> Iterator[None]:
+        with self.expected.looked_at(name, arguments, line), spread:
+            yield
 
     @contextmanager
     def _spread(self, counts: LineCounts) -> Iterator[None]:

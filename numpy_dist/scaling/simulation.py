@@ -22,7 +22,7 @@ from numpy_dist.comm.counting import Broadcasts, CountingCommunicator
 from numpy_dist.comm.single import SingleCommunicator
 from numpy_dist.counting import NO_MATRIX, representatives
 from numpy_dist.frames import UserLine, is_internal
-from numpy_dist.scaling.counted import AssumedValue, JobPlan, RankPlan
+from numpy_dist.scaling.counted import AssumedValue, ExpectedCounts, JobPlan, RankPlan
 from numpy_dist.scaling.machine import MachineSpeeds
 from numpy_dist.scaling.observer import PlanObserver, TooLargeToPlan
 from numpy_dist.scaling.pool import AttributedPool
@@ -122,7 +122,7 @@ def _plan_rank(
     with config(BACKEND="null"):
         rt = engine.runtime()
         observer = PlanObserver(rt)
-        memory = UnrealMemory(observer.asking_line, values, nbytes)
+        memory = UnrealMemory(observer.asking_line, values, nbytes, observer.expected)
         backend: Any = rt.backend
         backend.value, backend.memory = value, memory
         pool = rt.pool = observer.pool = AttributedPool(memory, observer)
@@ -138,6 +138,8 @@ def _plan_rank(
     for line in lines:
         observer.counts(line).add(values=memory.assumed[line] + memory.taken[line])
     found.values = [AssumedValue(line, observer.text(line), memory.assumed[line], memory.taken[line]) for line in lines]
+    told = observer.expected.told
+    found.expected = [ExpectedCounts(line, observer.text(line), what) for line, what in told]
     found.ending = ending
     return found
 

@@ -64,7 +64,13 @@ def job_lines(job: JobPlan, machine: MachineSpeeds) -> list[str]:
     """Everything about a job of one number of ranks."""
     prediction = predict(job, machine)
     lines = [_header(job), "", *_memory_lines(job, machine)]
-    for more in (_traffic_lines(job), _time_lines(job, machine, prediction), _value_lines(job), _ending_lines(job)):
+    for more in (
+        _traffic_lines(job),
+        _time_lines(job, machine, prediction),
+        _value_lines(job),
+        _expected_lines(job),
+        _ending_lines(job),
+    ):
         if more:
             lines += ["", *more]
     return lines
@@ -157,12 +163,6 @@ def _time_lines(job: JobPlan, machine: MachineSpeeds, prediction: Prediction) ->
         calls = ", ".join(f"{name} ({count:,})" for name, count in missing.most_common(MOST_HELD))
         calls += f", and {len(missing) - MOST_HELD} more" if len(missing) > MOST_HELD else ""
         lines.append(f"not modelled: {calls}: only the reading of their arguments is in the time")
-    functions = sum(counts.functions for counts in rank.lines.values())
-    if functions:
-        lines.append(
-            f"note       {functions:,} calls of functions that are no loops ran on memory without values, on which "
-            "depends what a sort, a mask or an index sends"
-        )
     return lines
 
 
@@ -189,6 +189,16 @@ def value_lines(values: Sequence[AssumedValue]) -> list[str]:
     return lines
 
 
+def _expected_lines(job: JobPlan) -> list[str]:
+    told = dict.fromkeys(each for rank in job.ranks for each in rank.expected)
+    rows = [[each.what, f"{line_text(each.line)}  {each.text}"] for each in told]
+    if not rows:
+        return []
+    lines = ["expected   counts of arrays that nobody has computed, whose elements decide what is selected and sent:"]
+    lines += [f"           {row}" for row in table(rows[:MOST_LINES], left=2)]
+    return lines + ([f"           and {len(rows) - MOST_LINES} lines more"] if len(rows) > MOST_LINES else [])
+
+
 def _ending_lines(job: JobPlan) -> list[str]:
     ended = [rank for rank in job.ranks if rank.ending]
     if not ended:
@@ -204,7 +214,10 @@ def _ending_lines(job: JobPlan) -> list[str]:
             f"what it writes at {place}: by an argument of its own, say"
         )
     else:
-        lines.append("           What stands above was done until then. The script had values that nobody has computed")
+        advice = "; other ones than 0: --value 1" if ": ZeroDivisionError: " in first.ending else ""
+        lines.append(
+            f"           What stands above was done until then. The script had values that nobody has computed{advice}"
+        )
     return lines
 
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from numpy_dist.backends.memory import Block, HostMemory, make_zero_block, zero_pages
 from numpy_dist.frames import UserLine
+from numpy_dist.scaling.expected import ExpectedValues
 
 Values = Mapping[UserLine, Sequence[object]]
 """By line, what a program has got there, in order."""
@@ -77,6 +78,8 @@ class UnrealMemory(HostMemory):
         What is given to the program at each line, in order; then what is in memory.
     nbytes : int
         How much memory the rank is told that there is.
+    expected : ExpectedValues
+        What has come while a function looks at elements.
 
     Attributes
     ----------
@@ -84,12 +87,15 @@ class UnrealMemory(HostMemory):
         By line, how many values were given that nobody has computed, and how many were taken from `values`.
     """
 
-    def __init__(self, here: Callable[[], UserLine | None], values: Values, nbytes: int) -> None:
+    def __init__(
+        self, here: Callable[[], UserLine | None], values: Values, nbytes: int, expected: ExpectedValues
+    ) -> None:
         self.room = lambda: RoomOfRank(nbytes, nbytes)
         self.assumed: Counter[UserLine] = Counter()
         self.taken: Counter[UserLine] = Counter()
         self._values = {line: deque(found) for line, found in values.items()}
         self._here = here
+        self._expected = expected
 
     def allocate(self, nbytes: int) -> Block:
         """As in `Memory`; zeros."""
@@ -120,6 +126,10 @@ class UnrealMemory(HostMemory):
         """As in `Memory`, for what is small."""
         small = [number for number, targets in enumerate(parts) if not any(map(is_spread, targets))]
         super().unpack([messages[number] for number in small], [parts[number] for number in small], dtype)
+        if self._expected.distributes and dtype.kind in "fc":
+            for number in small:
+                for target in parts[number]:
+                    self._expected.fill(target, 0)
 
     def download(self, source: np.ndarray) -> np.ndarray:
         """As in `Memory`; a scalar that goes to Python is the next one of its line.
