@@ -40,6 +40,7 @@ KEYS, SAMPLES, WAVES = 1 << 18, 1 << 20, 512  # that are sorted; random numbers;
 COLUMNS, ROW, LONG_ROW = 16, 4, 256  # of tall matrices; elements of short rows, and of long ones
 TALLEST = 1 << 23  # elements of a tall matrix that no cache holds
 LENGTH = 1 << 24  # of arrays that are copied
+EDGES, TAPS, SQUARE = 64, 32, 256  # of histograms and searches; of a filter; along each side of square matrices
 ELEMENTS = 1 << 16  # whose operations are measured: they stay in the cache
 
 # Of each operation an expression of numbers between 0 and 1 that can be repeated, how often it is, and those alike.
@@ -428,6 +429,33 @@ def _functions() -> dict[str, tuple[float, Callable[[], object]]]:
     }
 
 
+def _rated_functions() -> dict[str, tuple[float, Callable[[], object]]]:
+    """As `_functions`, of the functions in `machine.FUNCTION_RATES`."""
+    import numpy_dist
+
+    generator, own = numpy_dist.random.default_rng(1), np.random.default_rng(1)
+    x, edges = numpy_dist.asarray(own.random(KEYS)), np.linspace(0.0, 1.0, EDGES)
+    mask, places = numpy_dist.asarray(own.random(KEYS) < 0.5), numpy_dist.asarray(own.integers(0, KEYS, KEYS))
+    few, square = np.ones(TAPS), own.random((SQUARE, SQUARE)) + SQUARE * np.eye(SQUARE)
+    right = own.random(SQUARE)
+    return {
+        "normal": (KEYS, lambda: generator.normal(size=KEYS)),
+        "exponential": (KEYS, lambda: generator.exponential(size=KEYS)),
+        "integers": (KEYS, lambda: generator.integers(0, 1000, size=KEYS)),
+        "distribution": (KEYS, lambda: generator.gamma(2.0, size=KEYS)),
+        "histogram": (KEYS, lambda: np.histogram(x, bins=EDGES)),
+        "selection": (KEYS, lambda: np.percentile(x, 50)),
+        "search": (KEYS * log2(EDGES), lambda: np.searchsorted(edges, x)),
+        "scan": (KEYS, lambda: np.cumsum(x)),
+        "selecting": (KEYS, lambda: np.nonzero(mask)),
+        "extremes": (KEYS, lambda: np.argmax(x)),
+        "picking": (KEYS, lambda: np.take(x, places)),
+        "convolution": (KEYS * TAPS, lambda: np.convolve(x, few, "same")),
+        "factorisation": (2 / 3 * SQUARE**3, lambda: np.linalg.solve(square, right)),
+        "spectrum": (9.0 * SQUARE**3, lambda: np.linalg.eigh(square)),
+    }
+
+
 def _product(side: int) -> tuple[float, Callable[[], object]]:
     """Operations of a product of matrices, the least side of which this is, and a call of it."""
     import numpy_dist
@@ -459,6 +487,7 @@ def _alone() -> dict[str, object]:
 
         # First: what is freed later stays with the process, and new arrays then take no new pages.
         functions = {name: rate(amount, work) for name, (amount, work) in _functions().items()}
+        rated = {name: rate(amount, work) for name, (amount, work) in _rated_functions().items()}
         bandwidths = meter.bandwidths()
         products = [(float(side), rate(*_product(side))) for side in SIDES]
         copied = 2 * source.nbytes / meter.typical(lambda: run_together(copies))
@@ -477,6 +506,7 @@ def _alone() -> dict[str, object]:
             "transform_flops": rate(5 * WAVES**2 * 2 * log2(WAVES), lambda: np.fft.fft2(waves), passes),
             "random_rate": rate(SAMPLES, lambda: generator.random(SAMPLES)),
             "operation_rates": meter.rates(),
+            "function_rates": rated,
             **functions,
         }
 

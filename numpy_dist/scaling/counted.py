@@ -36,12 +36,13 @@ class FunctionWork(NamedTuple):
     nbytes : int
         This rank's part of its arguments.
     kind : str
-        "product", "vector product", "tall", "rows", "sort", "fft", "random", "making" or "copy", or empty: nothing is
-        known of what such functions take.
+        "product", "vector product", "tall", "rows", "sort", "fft", "random", "making" or "copy", one of
+        `machine.FUNCTION_RATES`, or empty: nothing is known of what such functions take.
     amount : int
         Of products and of decompositions of tall matrices, floating-point operations; of functions along rows, how many
         there are; of arrays that are made of their indices, elements; of a sort, comparisons, as ``n log2 n``; of a
-        transform, operations, as ``5 n log2 n``; of random numbers, how many; of a copy, bytes.
+        transform, operations, as ``5 n log2 n``; of random numbers, how many; of a copy, bytes; of the others, as
+        `machine.MachineSpeeds.function_rates` counts them.
     side : int
         Of products, the least side of this rank's part of the matrices.
     """

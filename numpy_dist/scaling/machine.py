@@ -12,6 +12,24 @@ from typing import Any
 
 FORMAT = 1
 
+FUNCTION_RATES = {
+    "normal": 1e9,
+    "exponential": 1e9,
+    "integers": 2e9,
+    "distribution": 5e7,
+    "histogram": 2e9,
+    "selection": 2e9,
+    "search": 1e10,
+    "scan": 4e9,
+    "selecting": 4e9,
+    "extremes": 8e9,
+    "picking": 1e9,
+    "convolution": 2e10,
+    "factorisation": 5e11,
+    "spectrum": 5e10,
+}
+"""Of the default machine, `MachineSpeeds.function_rates`."""
+
 
 @dataclass(frozen=True)
 class MachineSpeeds:
@@ -72,6 +90,12 @@ class MachineSpeeds:
         By NumPy's names, results of 8 bytes in a second, on all cores, where nothing but the operation counts.
         Operations that are not in it take no time beside what they read and write. Those of complex numbers are named
         "complex add" and so on; where they are not there, a result of 8 bytes takes as long as a real one.
+    function_rates : dict of str to float
+        In a second, on all cores, by the names of `FUNCTION_RATES`: random numbers (distribution: those of which each
+        rank has to make all); elements of histograms, order statistics (selection), running values (scan), masks
+        (selecting), places of extremes and picked elements; comparisons of a search (``n log2 m``), products of a
+        convolution; operations of decompositions of square matrices without iterations (factorisation), and with them
+        (spectrum). Functions of which it has none take the time of reading their arguments.
     product_rates : sequence of (float, float)
         The least side of the matrices of a product, ascending, and floating-point operations in a second. Between them
         it is interpolated; where there are none, it is `flops`.
@@ -107,6 +131,7 @@ class MachineSpeeds:
     function_seconds: float = 100e-6
     bandwidths: Sequence[tuple[float, float]] = ()
     operation_rates: Mapping[str, float] = field(default_factory=dict)
+    function_rates: Mapping[str, float] = field(default_factory=lambda: dict(FUNCTION_RATES))
     product_rates: Sequence[tuple[float, float]] = ()
     busy: Mapping[str, Any] = field(default_factory=dict)
 
@@ -237,11 +262,13 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "bandwidths": _curve,
     "product_rates": _curve,
     "operation_rates": _rates,
+    "function_rates": _rates,
     "busy": _busy,
 }
 _WANTED = {
     "bandwidths": "pairs of bytes and bytes a second, ascending",
     "product_rates": "pairs of sides and operations a second, ascending",
     "operation_rates": "numbers above 0 by names of operations",
+    "function_rates": "numbers above 0 by names of kinds of functions",
     "busy": "speeds by their names",
 }

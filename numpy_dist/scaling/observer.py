@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from numpy_dist.engine.planning.group import GroupPlan
     from numpy_dist.engine.runtime import Runtime
     from numpy_dist.engine.scheduling.execution import Execution
+    from numpy_dist.random.draws import Draw
 
 MOST_FLOPS = 2e11  # of one product that is really computed here: some seconds to a minute
 _PRODUCTS = ("matmul", "dot", "vdot", "inner", "vecdot", "matvec", "vecmat")
@@ -43,6 +44,25 @@ _TALL = {"lstsq": 2, "svdvals": 2, "matrix_rank": 2, "qr": 5, "svd": 5, "pinv": 
 _ALONG_ROWS = frozenset("argmin argmax nanargmin nanargmax".split())
 _TRANSFORMS = {"fft": 1, "ifft": 1, "rfft": 1, "irfft": 1, "hfft": 1, "ihfft": 1, "fft2": 2, "ifft2": 2, "rfft2": 2}
 _TRANSFORMS |= {"irfft2": 2, "fftn": 0, "ifftn": 0, "rfftn": 0, "irfftn": 0}  # how many of the last axes; 0: all
+_OF_ELEMENTS = {
+    word: kind
+    for kind, words in {
+        "histogram": "histogram histogram2d histogramdd bincount",
+        "selection": "median percentile quantile nanmedian nanpercentile nanquantile partition argpartition",
+        "scan": "cumsum cumprod nancumsum nancumprod cumulative_sum cumulative_prod accumulate",
+        "selecting": "nonzero flatnonzero argwhere extract compress",
+        "extremes": "argmin argmax nanargmin nanargmax",
+        "picking": "take take_along_axis at put put_along_axis",
+        "search": "searchsorted digitize interp isin",
+        "convolution": "convolve correlate",
+    }.items()
+    for word in words.split()
+}
+# Operations of decompositions of square matrices, times the cube of the side, as LAPACK is said to need them.
+_FACTORISATIONS = {"solve": 2 / 3, "det": 2 / 3, "slogdet": 2 / 3, "inv": 2.0, "cholesky": 1 / 3, "qr": 8 / 3}
+_SPECTRA = {"eigvalsh": 4 / 3, "eigh": 9.0, "eigvals": 10.0, "eig": 25.0, "svdvals": 8 / 3, "svd": 21.0}
+_SPECTRA |= {"pinv": 21.0, "matrix_rank": 8 / 3, "lstsq": 8.0}
+_LISTS = frozenset(("histogramdd", "lexsort"))  # their arrays come in a list
 _TALL_RATIO = 8  # rows for each column, from which on a matrix is taken for a tall one
 _MOST_KNOWN = 4096
 
@@ -283,9 +303,12 @@ class PlanObserver:
     def _planned(
         self, name: str, arguments: Arguments, keywords: Keywords, caller: FrameType
     ) -> AbstractContextManager[None]:
-        given = [metadata(x) for x in arguments if is_handle(x)] if isinstance(arguments, tuple) else []
+        arrays: Any = arguments if isinstance(arguments, tuple) else ()
+        if name.rpartition(".")[2] in _LISTS and arrays and isinstance(arrays[0], list | tuple):
+            arrays = arrays[0]
+        given = [metadata(x) for x in arrays if is_handle(x)]
         line, size = self.here(), self._runtime.size
-        shapes = [np.shape(x) for x in arguments if is_handle(x) or isinstance(x, np.ndarray)]
+        shapes = [np.shape(x) for x in arrays if is_handle(x) or isinstance(x, np.ndarray)]
         work = _work_of_making(name, caller, size) or function_work(name, given, keywords, size, shapes)
         flops = work.amount if work.kind in ("product", "vector product") else 0
         room = Limits().room().available
@@ -420,17 +443,48 @@ def function_work(
     if word in _SORTS:
         length = given[0].size if word.startswith("unique") or keywords.get("axis", -1) is None else shape[-1]
         return FunctionWork(name, nbytes, "sort", int(elements * math.log2(max(2, length))))
+    if word in _OF_ELEMENTS:
+        return FunctionWork(name, nbytes, _OF_ELEMENTS[word], _amount(_OF_ELEMENTS[word], shapes, size))
+    if word in _FACTORISATIONS | _SPECTRA and len(shape) > 1 and ".linalg." in name:
+        operations = (_FACTORISATIONS | _SPECTRA)[word] * elements * min(shape[-2:])
+        if word == "solve" and len(shapes) > 1 and len(shapes[1]) > 1:  # several right sides
+            operations += 2 * elements * shapes[1][-1]
+        kind = "factorisation" if word in _FACTORISATIONS else "spectrum"
+        return FunctionWork(name, nbytes, kind, int(operations))
     if ".fft." in name and word in _TRANSFORMS:
         axes = _TRANSFORMS[word] or given[0].ndim
         return FunctionWork(name, nbytes, "fft", int(5 * elements * sum(math.log2(max(2, n)) for n in shape[-axes:])))
     return FunctionWork(name, nbytes)
 
 
+def _amount(kind: str, shapes: Sequence[tuple[int, ...]], size: int) -> int:
+    """How much a function of this kind does on a rank with arrays of these shapes."""
+    sizes = [math.prod(shape) for shape in shapes[:2]]
+    least, most = min(sizes), max(sizes)
+    if kind == "search":
+        return int(most // size * math.log2(max(2, least)))
+    if kind == "convolution":
+        return most // size * least
+    # What is picked counts, not what it is picked from; of a histogram, its elements and not its weights.
+    return (math.prod(shapes[1]) if kind == "picking" and len(shapes) > 1 else math.prod(shapes[0])) // size
+
+
+def _kind_of_draw(draw: Draw, split_it: bool) -> str:
+    """Which of `machine.FUNCTION_RATES` random numbers have; "random" for numbers of 0 to 1."""
+    name = getattr(draw.make, "__qualname__", "").partition(".")[0]
+    if not split_it:
+        return "distribution"
+    if draw.dtype.kind in "iu":
+        return "integers"
+    return "normal" if "normal" in name else "exponential" if "exponential" in name else "random"
+
+
 def _work_of_making(name: str, caller: FrameType, size: int) -> FunctionWork | None:
     """What is known of the making of an array; None where no array is made."""
     if name == "random numbers":
-        kind = "random" if caller.f_locals["draw"].bounds is not None else ""
-        return FunctionWork(name, 0, kind, math.prod(caller.f_locals["shape"]) // size)
+        draw, split_it = caller.f_locals["draw"], caller.f_locals["split_it"]
+        dealt = size if split_it else 1
+        return FunctionWork(name, 0, _kind_of_draw(draw, split_it), math.prod(caller.f_locals["shape"]) // dealt)
     if name == "making an array" and caller.f_back is not None:
         made = caller.f_back.f_locals
         storage, block_of = made["storage"], made.get("block_of")

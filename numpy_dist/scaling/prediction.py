@@ -9,7 +9,7 @@ from statistics import median
 
 from numpy_dist.comm.base import SLOT_BYTES
 from numpy_dist.scaling.counted import JobPlan, LineCounts, LoopWork, RankPlan
-from numpy_dist.scaling.machine import MachineSpeeds
+from numpy_dist.scaling.machine import FUNCTION_RATES, MachineSpeeds
 
 UNEVEN = 1.25  # the busiest rank's time, in parts of the median, from which on that limits the job
 
@@ -27,7 +27,7 @@ class PredictedSeconds:
     arithmetic : float
         Matrix products.
     functions : float
-        Sorts, Fourier transforms, random numbers, decompositions, functions along rows, arrays that are made.
+        Sorts, searches, Fourier transforms, random numbers, decompositions, functions along rows, arrays that are made.
     latency : float
         Messages and collectives, whatever their sizes.
     bandwidth : float
@@ -160,7 +160,7 @@ def _work_seconds(counts: LineCounts, sharing: float, machine: MachineSpeeds, he
                 "fft": ("functions", machine.transform_flops),
                 "random": ("functions", machine.random_rate),
                 "copy": ("memory", machine.copy_bandwidth),
-            }.get(work.kind, ("memory", 0.0))
+            }.get(work.kind) or ("functions", machine.function_rates.get(work.kind, 0.0))
             if rate:
                 function_bytes -= count * work.nbytes
                 flops -= count * work.amount if part == "arithmetic" else 0
@@ -171,6 +171,8 @@ def _work_seconds(counts: LineCounts, sharing: float, machine: MachineSpeeds, he
                     seconds = max(seconds, work.nbytes / machine.product_bandwidth)
                 elif work.kind == "rows":
                     seconds += work.nbytes / machine.copy_bandwidth
+                elif work.kind in FUNCTION_RATES:
+                    seconds = max(seconds, work.nbytes / machine.copy_bandwidth)
                 elif work.kind == "fft":  # lines are read and written, from memory and to it
                     seconds += 2 * work.nbytes / machine.copy_bandwidth
                 found[part] += count * seconds

@@ -227,6 +227,19 @@ def test_a_loop_that_assumed_values_never_end_is_ended(monkeypatch: pytest.Monke
     assert [each.assumed for each in rank.values] == [20]
 
 
+def test_kinds_of_random_numbers() -> None:
+    def program() -> Any:
+        rng, shape = numpy_dist.random.default_rng(1), (4000,)
+        made = rng.random(shape), rng.normal(size=shape), rng.exponential(size=shape), rng.integers(0, 9, shape)
+        return *made, rng.gamma(2.0, size=shape), numpy_dist.random.RandomState(1).standard_normal(shape)
+
+    with config(MIN_SHARD_BYTES=0, AT_ONCE=0):
+        rank = plan_rank(program, 0, 4)
+    found = {work.kind: work.amount for work in rank.totals.work if isinstance(work, FunctionWork)}
+    assert found == {"random": 1000, "normal": 1000, "exponential": 1000, "integers": 1000, "distribution": 4000}
+    assert rank.not_modelled == {}
+
+
 def test_what_is_drawn_is_held_by_the_line_that_draws() -> None:
     def program() -> object:
         return numpy_dist.random.default_rng(0).random((200, 50))
