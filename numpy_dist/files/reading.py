@@ -6,7 +6,9 @@ before they read, and whether they could read.
 
 from __future__ import annotations
 
+import hashlib
 import os
+import pickle
 from collections.abc import Callable
 from math import prod
 from typing import TYPE_CHECKING, TypeVar
@@ -26,10 +28,14 @@ if TYPE_CHECKING:
 __all__ = ["Reader", "agreed"]
 
 Found = TypeVar("Found")
+MOST_TOLD = 1024
+"""Bytes of what a rank finds, up to which it tells all others; of more they compare digests first."""
 
 
 def agreed(comm: Communicator, path: Path, look: Callable[[], Found]) -> Found:
-    """What all ranks find where they look into a file (collective, one allgather).
+    """What all ranks find where they look into a file (collective, one allgather, of small things).
+
+    Of what is large, as the groups of rows of a long table, ranks tell a digest: else each would get it once a rank.
 
     Raises
     ------
@@ -50,17 +56,22 @@ def agreed(comm: Communicator, path: Path, look: Callable[[], Found]) -> Found:
         if failure is not None:
             raise failure
         return found  # type: ignore[return-value]
-    told = comm.allgather((portable_error(failure), found))
+    payload = pickle.dumps(found, protocol=5)
+    digest = hashlib.blake2b(payload, digest_size=16).digest()
+    told = comm.allgather((portable_error(failure), found if len(payload) <= MOST_TOLD else digest))
     first = first_error((problem for problem, _ in told), comm.rank, failure)
     if first is not None:
         rank, problem = first
         if any(other is None for other, _ in told):
             problem.add_note(f"rank {rank} has met this; other ranks have not, and may see another file of this name")
         raise problem
-    for rank, (_, other) in enumerate(told):
-        if other != told[0][1]:
+    seen: list[object] = [other for _, other in told]
+    if any(other != seen[0] for other in seen) and any(isinstance(other, bytes) for other in seen):
+        seen = comm.allgather(found)  # what is the same may have been pickled in other ways
+    for rank, other in enumerate(seen):
+        if other != seen[0]:
             raise ValueError(
-                f"{os.fspath(path)} is not the same for all ranks: rank 0 sees {told[0][1]}, rank {rank} {other}"
+                f"{os.fspath(path)} is not the same for all ranks: rank 0 sees {seen[0]}, rank {rank} {other}"
             )
     return found  # type: ignore[return-value]
 

@@ -6,7 +6,9 @@ together, the longest first to the rank that has least to do. It follows from me
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
 __all__ = ["Deal", "Rows", "DecodingStep", "RowStream", "Want", "deal"]
@@ -84,40 +86,55 @@ def deal(wants: Sequence[Want], size: int) -> Deal:
     """Who decodes what, of `size` ranks."""
     made = Deal([[] for _ in range(size)], [[] for _ in range(size)])
     loads = [0] * size
-    rest: list[tuple[int, int, int, list[int]]] = []
+    rest: list[tuple[int, int, int, _Held]] = []
     for number, want in enumerate(wants):
-        for piece in range(len(want.stream.edges) - 1):
-            held = _held(want, piece)
-            holders = [rank for rank, count in enumerate(held) if count]
-            if not holders:
-                continue
-            cost = want.itemsize * (_span(want, piece)[1] - want.stream.edges[piece])
-            if len(holders) == 1:
-                loads[holders[0]] += cost
-                made.own[holders[0]].extend(_steps(want, number, piece))
+        for piece, held in sorted(_held(want).items()):
+            cost = want.itemsize * (held.span[1] - want.stream.edges[piece])
+            if len(held.counts) == 1:
+                (holder,) = held.counts
+                loads[holder] += cost
+                made.own[holder].extend(_steps(want, number, piece, held.span))
             else:
                 rest.append((cost, number, piece, held))
+    idle = [(load, rank) for rank, load in enumerate(loads)]  # and ranks with loads that they have no longer
+    heapify(idle)
     for cost, number, piece, held in sorted(rest, key=lambda item: -item[0]):  # equal ones in the order of the file
-        rank = min(range(size), key=lambda rank: (loads[rank], -held[rank], rank))
+        while idle[0][0] != loads[idle[0][1]]:
+            heappop(idle)
+        least, rank = idle[0]
+        # Of ranks that have as little to do, the one that is to have most of the piece.
+        ready = [(-count, other) for other, count in held.counts.items() if loads[other] == least]
+        rank = min(ready)[1] if ready else rank
         loads[rank] += cost
-        made.shared[rank].extend(_steps(wants[number], number, piece))
+        heappush(idle, (loads[rank], rank))
+        made.shared[rank].extend(_steps(wants[number], number, piece, held.span))
     return made
 
 
-def _held(want: Want, piece: int) -> list[int]:
-    """How many rows of a piece each rank is to have."""
-    start, stop = want.stream.edges[piece : piece + 2]
-    return [max(0, min(hi, stop) - max(lo, start)) for lo, hi in want.parts]
+class _Held(NamedTuple):
+    """What of a piece is wanted: how many rows by the ranks that are to have some, and from the first to the last."""
+
+    counts: dict[int, int]
+    span: Rows
 
 
-def _span(want: Want, piece: int) -> Rows:
-    """From the first to the last row of a piece that somebody wants."""
-    start, stop = want.stream.edges[piece : piece + 2]
-    wanted = [(lo, hi) for lo, hi in want.parts if max(lo, start) < min(hi, stop)]
-    return max(start, min(lo for lo, _ in wanted)), min(stop, max(hi for _, hi in wanted))
+def _held(want: Want) -> dict[int, _Held]:
+    """Of the pieces of which somebody wants rows, who does."""
+    edges, found = want.stream.edges, {}
+    for rank, (lo, hi) in enumerate(want.parts):
+        piece = bisect_right(edges, lo) - 1
+        while lo < hi and piece < len(edges) - 1:
+            start, stop = max(lo, edges[piece]), min(hi, edges[piece + 1])
+            if start < stop:
+                held = found.get(piece, _Held({}, (start, stop)))
+                held.counts[rank] = stop - start
+                found[piece] = _Held(held.counts, (min(held.span[0], start), max(held.span[1], stop)))
+            if edges[piece + 1] >= hi:
+                break
+            piece += 1
+    return found
 
 
-def _steps(want: Want, number: int, piece: int) -> Iterator[DecodingStep]:
-    first, last = _span(want, piece)
-    for start in range(first, last, want.stream.rows):
-        yield DecodingStep(number, piece, (start, min(start + want.stream.rows, last)))
+def _steps(want: Want, number: int, piece: int, span: Rows) -> Iterator[DecodingStep]:
+    for start in range(span[0], span[1], want.stream.rows):
+        yield DecodingStep(number, piece, (start, min(start + want.stream.rows, span[1])))

@@ -311,3 +311,28 @@ def test_what_a_rank_reads_of_the_disk(tmp_path):
     assert sum(told) < 1.2 * os.path.getsize(tmp_path / "x.parquet")
     if comm.size > 1:
         assert sum(n > 1 << 20 for n in told) == 2  # a column each
+
+
+def test_all_rows_are_dealt_out_once_to_ranks_that_have_least_to_do() -> None:
+    """As by looking at all ranks for each piece, which would take as long as there are pairs of both."""
+    own = np.random.default_rng(1)
+    for _ in range(200):
+        size, rows = int(own.integers(1, 7)), int(own.integers(0, 60))
+        edges = (0, *sorted(own.integers(0, rows + 1, own.integers(0, 6)).tolist()), rows)
+        cuts = [0, *sorted(own.integers(0, rows + 1, size - 1).tolist()), rows]
+        parts = list(zip(cuts, cuts[1:], strict=False))[:: int(own.choice([1, -1]))]
+        dealt = deal([Want(RowStream(edges, 7), 8, parts)], size)
+        loads, shared = [0] * size, []
+        for piece, (start, stop) in enumerate(zip(edges, edges[1:], strict=False)):
+            held = [max(0, min(hi, stop) - max(lo, start)) for lo, hi in parts]
+            if sum(held) and max(held) == sum(held):
+                loads[held.index(max(held))] += 8 * (stop - start)
+                assert piece in {step.piece for step in dealt.own[held.index(max(held))]}
+            elif sum(held):
+                shared.append((piece, held, 8 * (stop - start)))
+        for piece, held, cost in sorted(shared, key=lambda each: -each[2]):
+            rank = min(range(size), key=lambda rank: (loads[rank], -held[rank], rank))
+            loads[rank] += cost
+            assert piece in {step.piece for step in dealt.shared[rank]}
+        steps = [step.rows for steps in (*dealt.own, *dealt.shared) for step in steps]
+        assert sorted(row for lo, hi in steps for row in range(lo, hi)) == list(range(rows))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -117,6 +118,26 @@ def test_a_file_that_is_another_one_for_one_rank(tmp_path: Path) -> None:
     texts = told(lambda rank: nd.load(tmp_path / ("y.npy" if rank == 2 else "x.npy")), 3)
     assert len({text.replace("y.npy", "x.npy") for text in texts}) == 1
     assert "rank 2 an array of shape (39, 6)" in texts[0]
+
+
+def test_what_is_long_is_compared_by_digests(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same may be pickled in several ways: then it is compared itself, as where a rank sees something else."""
+    monkeypatch.setattr("numpy_dist.files.reading.MOST_TOLD", 0)
+    name = "".join(["na", "me"])
+
+    def look(other: bool) -> tuple[tuple[str, str], bytes, int]:
+        rank = engine.runtime().rank
+        twice = (name, name) if rank else (name, "".join(name))
+        found = (*twice, "other") if other and rank == 1 else twice
+        comm = engine.runtime().comm
+        told = reading.agreed(comm, "file", lambda: found)
+        return told, pickle.dumps(found, protocol=5), comm.counters.collectives
+
+    found = run_simulated(2, look, False)
+    assert found[0][0] == found[1][0] == ("name", "name")
+    assert (found[0][1] == found[1][1]) == (found[0][2] == 1)
+    with pytest.raises(ValueError, match="is not the same for all ranks: rank 0 sees .*, rank 1 .*other"):
+        run_simulated(2, look, True)
 
 
 @pytest.mark.parametrize("ranks", [1, 2])
