@@ -11,7 +11,10 @@ the peak of `tracemalloc` from the first statement on. The exponents are those o
 from __future__ import annotations
 
 import argparse
+import atexit
 import math
+import os
+import tempfile
 import time
 import tracemalloc
 from collections.abc import Callable
@@ -39,6 +42,11 @@ def square(ranks: int) -> Any:
     """A square matrix, 8 x 8 on each rank where their number is a square."""
     side = math.isqrt(ranks) * SIDE
     return nd.ones((side, side))
+
+
+def regular(ranks: int) -> Any:
+    """A square matrix with an inverse."""
+    return nd.eye(math.isqrt(ranks) * SIDE)
 
 
 def halo(ranks: int) -> Any:
@@ -75,6 +83,36 @@ def journal(ranks: int) -> Any:
     return x
 
 
+def wide(ranks: int) -> tuple[Any, Any]:
+    """Matrices of few rows and of few columns, cut along the axis that a product sums."""
+    return nd.ones((SIDE, ranks * SIDE), split=1), nd.ones((ranks * SIDE, SIDE), split=0)
+
+
+def checkpoint(ranks: int) -> Any:
+    """A state saved; on a file system in memory, where rank 0's part is all that is written."""
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+        return nd.checkpoint.save(f"{folder}/state", {"x": line(ranks)}, step=1)
+
+
+def parquet(ranks: int) -> Any:
+    """Two columns of a file with a row group for every 16 ranks."""
+    with nd.open(PARQUET) as file:
+        return file.read(["a", "b"])["a"] + 1.0
+
+
+PARQUET = "/dev/shm/numpy_dist_tables.parquet"
+
+
+def write_parquet(ranks: int) -> None:
+    """The file that `parquet` reads."""
+    import numpy as np
+    import pyarrow
+    import pyarrow.parquet
+
+    table = pyarrow.table({"a": np.arange(ranks * EACH) * 1.0, "b": np.ones(ranks * EACH)})
+    pyarrow.parquet.write_table(table, PARQUET, row_group_size=16 * EACH)
+
+
 PATHS: dict[str, Program] = {
     "halo": halo,
     "shift": lambda p: line(p)[100:] + line(p)[:-100],
@@ -100,11 +138,33 @@ PATHS: dict[str, Program] = {
     "product": lambda p: square(p) @ square(p),
     "tall product": lambda p: nd.ones((p * SIDE, 16)).T @ nd.ones((p * SIDE, 16)),
     "QR, tall": lambda p: nd.linalg.qr(nd.ones((p * SIDE, SIDE))),
+    "partial product": lambda p: wide(p)[0] @ wide(p)[1],
+    "outer product": lambda p: wide(p)[1] @ wide(p)[0],
+    "contraction": lambda p: nd.tensordot(nd.ones((p, 4, 16)), nd.ones((16, 4, p)), ((1, 2), (1, 0))),
+    "einsum": lambda p: nd.einsum("ij,ij->i", square(p), square(p)),
+    "gram": lambda p: square(p).T @ square(p),
+    "narrow product": lambda p: square(p) @ nd.ones((square(p).shape[1], 4)),
+    "matrix and vector": lambda p: square(p) @ nd.ones(square(p).shape[1]),
+    "solve": lambda p: nd.linalg.solve(regular(p), nd.ones(regular(p).shape[0])),
+    "cholesky": lambda p: nd.linalg.cholesky(regular(p)),
+    "eigenvalues": lambda p: nd.linalg.eigvalsh(regular(p)),
+    "histogram": lambda p: nd.histogram(line(p), bins=20),
+    "percentiles": lambda p: nd.percentile(line(p), [5, 50, 95]),
+    "search": lambda p: nd.searchsorted(line(p), line(p) + 0.5),
+    "sum at": lambda p: nd.add.at(line(p), nd.arange(p * EACH)[::-1].copy(), 1.0),
+    "convolution": lambda p: nd.convolve(line(p), nd.ones(5), "same"),
+    "percentiles of an axis": lambda p: nd.percentile(square(p), 30, axis=0),
+    "random": lambda p: nd.random.default_rng(1).normal(size=p * EACH),
+    "checkpoint": checkpoint,
+    "Parquet": parquet,
     "FFT": lambda p: nd.fft.fft(line(p)),
     "FFT of two axes": lambda p: nd.fft.fft2(square(p)),
     "checks": checks,
     "journal": journal,
 }
+
+
+WITH_ROOT = frozenset(("QR, tall", "checkpoint", "Parquet"))
 
 
 def rank_at(where: str, ranks: int) -> int:
@@ -136,7 +196,7 @@ def planned(name: str, ranks: int, rank: int, traced: bool) -> tuple[float, int,
     def work() -> tuple[float, int, str]:
         broadcasts: Broadcasts = {0: []}
         try:
-            if name == "QR, tall" and rank:  # it takes what rank 0 has broadcast
+            if name in WITH_ROOT and rank:  # it takes what rank 0 has broadcast
                 run(0, broadcasts, False)
             return *run(rank, broadcasts, traced), ""
         except Exception as problem:  # what does not work without values is told
@@ -152,6 +212,7 @@ def exponent(few: float, many: float, ranks: tuple[int, int]) -> str:
 
 def warm() -> None:
     """What is imported and kept when a function is called for the first time is none of a plan's costs."""
+    write_parquet(1)
     with config(MIN_SHARD_BYTES=0, AT_ONCE=0):
         for program in PATHS.values():
             program(1)
@@ -164,6 +225,7 @@ def main() -> None:
     parser.add_argument("--where", default="inside", help="corner, edge, inside (default %(default)s)")
     parser.add_argument("--only", help="some of the ways, by name")
     given = parser.parse_args()
+    atexit.register(lambda: os.path.exists(PARQUET) and os.remove(PARQUET))
     sizes = [int(n) for n in given.ranks.split(",")]
     warm()
     head = [f"{'':18}", f"{'rank':>7}", *(f"{f'{n:,} ranks':>22}" for n in sizes), "  exponents: time, memory"]
@@ -173,6 +235,8 @@ def main() -> None:
             cells, figures = [], []
             for size in sizes:
                 rank = rank_at(where, size)
+                if name == "Parquet":
+                    write_parquet(size)
                 seconds, _, problem = planned(name, size, rank, traced=False)
                 _, peak, _ = planned(name, size, rank, traced=True)
                 figures.append((seconds, peak))

@@ -89,6 +89,8 @@ def at(ufunc: np.ufunc, a: DistArray, indices: object, b: Any = _NOTHING) -> Non
     block, layout, points = rows(np.reshape(picked.view, picked.shape))
     where, values, _ = route(points, wanted, values, comm)
     where -= points[comm.rank]
+    if not comm.delivers:  # positions are what nobody has sent
+        where[...] = 0
     made, error = np.array(block), None
     index: Any
     indexed = _by_index(ufunc, a, indices, second)

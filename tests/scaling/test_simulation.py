@@ -310,8 +310,13 @@ def test_inner_ranks_have_what_nobody_has_sent() -> None:
     def transform() -> Any:
         return np.fft.fft(numpy_dist.arange(40.0).reshape(2, 20))
 
+    def added() -> Any:
+        x = numpy_dist.arange(1024) * 1.0
+        np.add.at(x, numpy_dist.arange(1024)[::-1].copy(), 1.0)
+        return x
+
     with config(MIN_SHARD_BYTES=0, AT_ONCE=0):
-        for program in (put, transform):
+        for program in (put, transform, added):
             planned = [plan_rank(program, rank, 16) for rank in (0, 10, 15)]
             assert [rank.ending for rank in planned] == [""] * 3 and planned[1].messages > 0
 
