@@ -14,7 +14,6 @@ import argparse
 import atexit
 import math
 import os
-import tempfile
 import time
 import tracemalloc
 from collections.abc import Callable
@@ -88,12 +87,6 @@ def wide(ranks: int) -> tuple[Any, Any]:
     return nd.ones((SIDE, ranks * SIDE), split=1), nd.ones((ranks * SIDE, SIDE), split=0)
 
 
-def checkpoint(ranks: int) -> Any:
-    """A state saved; on a file system in memory, where rank 0's part is all that is written."""
-    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
-        return nd.checkpoint.save(f"{folder}/state", {"x": line(ranks)}, step=1)
-
-
 def parquet(ranks: int) -> Any:
     """Two columns of a file with a row group for every 16 ranks."""
     with nd.open(PARQUET) as file:
@@ -155,7 +148,6 @@ PATHS: dict[str, Program] = {
     "convolution": lambda p: nd.convolve(line(p), nd.ones(5), "same"),
     "percentiles of an axis": lambda p: nd.percentile(square(p), 30, axis=0),
     "random": lambda p: nd.random.default_rng(1).normal(size=p * EACH),
-    "checkpoint": checkpoint,
     "Parquet": parquet,
     "FFT": lambda p: nd.fft.fft(line(p)),
     "FFT of two axes": lambda p: nd.fft.fft2(square(p)),
@@ -164,7 +156,7 @@ PATHS: dict[str, Program] = {
 }
 
 
-WITH_ROOT = frozenset(("QR, tall", "checkpoint", "Parquet"))
+WITH_ROOT = frozenset(("QR, tall", "Parquet"))
 
 
 def rank_at(where: str, ranks: int) -> int:

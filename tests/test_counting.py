@@ -173,3 +173,14 @@ def test_counts_of_one_matrix_are_those_of_a_real_run(name: str) -> None:
             # Singular vectors are completed where a matrix has none, as that of ranks which are sent nothing.
             tolerance = 0.1 if name == "svd" else 0
             assert abs(getattr(ours, what) - theirs[what]) <= tolerance * theirs[what]
+
+
+def test_a_checkpoint_waits_for_no_ranks_that_are_counted(tmp_path):
+    """Rank 0 would wait for what others report, and nothing that nobody has computed is left for a checkpoint."""
+
+    def program():
+        numpy_dist.checkpoint.save(tmp_path / "state", {"x": numpy_dist.ones(100_000)}, step=1)
+
+    with pytest.raises(numpy_dist.CheckpointError, match="no other one is there"):
+        numpy_dist.count_program(program, ranks=4)
+    assert numpy_dist.checkpoint.restore(tmp_path / "state") is None

@@ -113,7 +113,8 @@ class Writing:
         self._are_copies, self._cleaner = are_copies, cleaner
         self._error: Exception | None = None
         self._written = threading.Event()  # this rank's parts are on the disk, or cannot be
-        self._given_up = ""  # why there is nothing to wait for any more
+        # Why there is nothing to wait for any more.
+        self._given_up = "" if comm.delivers else "ranks are counted one by one, and no other one is there"
         self._deadline = float("inf")
         work = watched("checkpoint", f"writing of step {content['step']}", self._run)
         self._thread = threading.Thread(target=work, name="numpy_dist checkpoint", daemon=True)
