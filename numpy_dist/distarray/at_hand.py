@@ -28,7 +28,6 @@ from numpy_dist.distarray.interface import refuse_as_labels
 from numpy_dist.distarray.operators import call_name, event_name
 from numpy_dist.engine.data import walks, watch, windows
 from numpy_dist.engine.data.watch import capsule as _capsule
-from numpy_dist.engine.data.watch import exchange as _exchange
 from numpy_dist.engine.data.windows import FREE, KINDS, hand_over, near
 from numpy_dist.engine.memory.handle import Handle
 from numpy_dist.ir import structure
@@ -41,6 +40,7 @@ if TYPE_CHECKING:
     from numpy_dist.distarray.methods import Out
 
 _are_basic = BASIC.issuperset
+_DOUBLE = np.dtype(float)
 _are_integers = frozenset({int, np.int64, np.int32, np.intp}).issuperset
 _new = object.__new__
 _ndarray = np.ndarray
@@ -181,22 +181,22 @@ def _binary(
             if not (mine.ndim == theirs.ndim == 1 or _is_small(mine, theirs)):
                 return _left_to_engine(name)(hand_over(self), other)
         if prepared is not None:
-            if always or mine.dtype.kind == "c" or (type(theirs) is _ndarray and theirs.dtype.kind == "c"):
+            if always or mine.dtype is not _DOUBLE or (type(theirs) is _ndarray and theirs.dtype is not _DOUBLE):
                 mine, theirs = prepared(mine), prepared(theirs)
         state = _capsule()
         known = watch.latest
         if known[0] is not state:
             known = watch.look(state)
+        if reflected:
+            mine, theirs = theirs, mine
         try:
-            _exchange(known[1])
-            result = operation(theirs, mine) if reflected else operation(mine, theirs)
-            _exchange(state)
-        except BaseException:
-            _exchange(state)
-            watch.forget()
-            raise
+            result = known[2](operation, mine, theirs)
+        except BaseException as error:
+            if not watch.is_busy(error):
+                raise
+            result = watch.exchanged(operation, mine, theirs)
         if watch.met:
-            watch.tell(event_name(ufunc, *((theirs, mine) if reflected else (mine, theirs))))
+            watch.tell(event_name(ufunc, mine, theirs))
         if type(result) is _ndarray:
             made: AtHand = _new(AtHand)
             made._real, made._window = result, FREE
@@ -242,13 +242,11 @@ def _in_place(name: str, operation: Function, ufunc: np.ufunc) -> Callable[[AtHa
         if known[0] is not state:
             known = watch.look(state)
         try:
-            _exchange(known[1])
-            operation(mine, theirs)
-            _exchange(state)
-        except BaseException:
-            _exchange(state)
-            watch.forget()
-            raise
+            known[2](operation, mine, theirs)
+        except BaseException as error:
+            if not watch.is_busy(error):
+                raise
+            watch.exchanged(operation, mine, theirs)
         if watch.met:
             watch.tell(event_name(ufunc, mine, theirs, in_place=True))
         return self
@@ -356,11 +354,11 @@ class AtHand(DistArray):
         return DistArray.__array_function__(hand_over(self), func, types, args, kwargs)
 
     def __matmul__(self, other: Any) -> Any:
-        made = _product("matmul", self, other) if is_ours(np.matmul) else None
+        made = _product("matmul", self, other)
         return DistArray.__matmul__(hand_over(self), other) if made is None else made
 
     def __rmatmul__(self, other: Any) -> Any:
-        made = _product("matmul", other, self) if is_ours(np.matmul) else None
+        made = _product("matmul", other, self)
         return DistArray.__rmatmul__(hand_over(self), other) if made is None else made
 
     def dot(self, b: ArrayLike, out: Out = None) -> Any:
@@ -396,7 +394,11 @@ class AtHand(DistArray):
         if not window.readable:
             return DistArray.__getitem__(hand_over(self), key)
         kind = type(key)
-        if kind in BASIC or (kind is tuple and _are_basic(map(type, key))):
+        if (
+            kind in BASIC
+            or (kind is tuple and len(key) == 2 and type(key[0]) in BASIC and type(key[1]) in BASIC)
+            or (kind is tuple and _are_basic(map(type, key)))
+        ):
             part = self._real[key]
             if type(part) is not _ndarray:
                 if windows.eager:
@@ -814,6 +816,7 @@ _CASTINGS = frozenset({"unsafe", "same_kind"})
 
 # -- operators -------------------------------------------------------------------------------------------------------
 
+_NAMES: dict[np.ufunc, tuple[str, ...]] = {**operators.OPERATORS, np.matmul: ("__matmul__", "__rmatmul__")}
 _FAST: dict[str, Function] = {}
 _REFLECTED: dict[np.ufunc, Callable[[AtHand, object], object]] = {}
 
@@ -841,6 +844,7 @@ def _define() -> None:
                 _FAST[name] = _REFLECTED[ufunc] = _binary(name, forward, ufunc, reflected=True)
             else:
                 _FAST[name] = _in_place(name, getattr(operator, name), ufunc)
+    _FAST.update({name: vars(AtHand)[name] for name in _NAMES[np.matmul]})
     for name, made in _FAST.items():
         setattr(AtHand, name, made)
 
@@ -850,7 +854,7 @@ _define()
 
 def _route(key: Key) -> None:
     """Let operators be handed over where somebody else has rules for their ufunc."""
-    names = operators.OPERATORS.get(key, ()) if isinstance(key, np.ufunc) else ()
+    names = _NAMES.get(key, ()) if isinstance(key, np.ufunc) else ()
     record = _rules.get(key) if names else None
     outside = record is not None and not record.rules[0].house
     for name in names:

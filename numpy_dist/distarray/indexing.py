@@ -200,7 +200,11 @@ class Indexing(engine.Handle):
         kind = type(key)
         if self._storage is not None:
             window = self._window
-            if window.readable and (kind in BASIC or (kind is tuple and _are_basic(map(type, key)))):
+            if window.readable and (
+                kind in BASIC
+                or (kind is tuple and len(key) == 2 and type(key[0]) in BASIC and type(key[1]) in BASIC)
+                or (kind is tuple and _are_basic(map(type, key)))
+            ):
                 part = self._real[key]
                 if window.walk is not None:
                     window.walk.looked(key)
@@ -244,7 +248,7 @@ class Indexing(engine.Handle):
         return self._sharded_items(items)
 
     def __setitem__(self, key: Any, value: object) -> None:
-        if type(key) is int and (engine.is_handle(value) or type(value) is np.void):
+        if type(key) is int and isinstance(value, (engine.Handle, np.void)):
             if "shuffle" in (frame := sys._getframe(1)).f_code.co_names:
                 value = exchanged(self, key, value, frame)
         try:

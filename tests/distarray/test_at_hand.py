@@ -15,7 +15,6 @@ import pytest
 
 import numpy_dist as nd
 from numpy_dist import config, engine
-from numpy_dist.distarray import at_hand
 from numpy_dist.distarray.at_hand import AtHand
 from numpy_dist.engine.data import watch, windows
 from numpy_dist.spmd_testing import run_simulated
@@ -672,22 +671,63 @@ def test_an_interrupt_leaves_the_error_state(
     large: Any, work: Any, moment: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     row, state, calls = large[0], np.geterr(), []
-    exchange = watch.exchange
+    large[1] / 2  # the state is known
+    seen, stand_in, run = watch.latest
 
-    def interrupted(value: Any) -> None:
-        exchange(value)
-        calls.append(value)
-        if len(calls) == moment + 1:  # as a signal's handler does
-            raise KeyboardInterrupt
+    def interrupted(*call: Any) -> None:
+        for step in range(moment + 1):  # as a signal's handler does, before the operation or after it
+            calls.append(run(*call) if step else None)
+        raise KeyboardInterrupt
 
     with monkeypatch.context() as context, pytest.raises(KeyboardInterrupt):
-        for module in (at_hand, watch):
-            context.setattr(module, "_exchange" if module is at_hand else "exchange", interrupted)
+        context.setattr(watch, "latest", (seen, stand_in, interrupted))
         work(row)
     assert len(calls) > moment
     assert np.geterr() == state and not watch.met
     with pytest.warns(RuntimeWarning, match="divide by zero encountered in divide"):
         large[1] / 0
+
+
+@pytest.mark.parametrize("moment", [0, 1])
+def test_an_interrupt_of_an_exchange_leaves_the_error_state(
+    large: Any, moment: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row, state, calls = large[0], np.geterr(), []
+    exchange = watch._exchange
+
+    def interrupted(value: Any) -> None:
+        exchange(value)
+        calls.append(value)
+        if len(calls) == moment + 1:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as context, pytest.raises(KeyboardInterrupt):
+        context.setattr(watch, "_exchange", interrupted)
+        np.diff(row)
+    assert len(calls) > moment
+    assert np.geterr() == state and not watch.met
+
+
+def test_a_context_that_is_in_use_is_done_without(large: Any) -> None:
+    """As where another thread, or a finalizer within a callback, works at the same time."""
+    rows = [large[1], large[2]]
+    rows[0] / 2
+    run = watch.latest[2]
+
+    def work() -> Any:
+        with pytest.warns(RuntimeWarning, match="divide by zero encountered in divide"):
+            quotient = rows[0] / 0
+        rows[1] *= rows[0]
+        with pytest.warns(RuntimeWarning, match="invalid value encountered in sqrt"):
+            root = np.sqrt(-rows[0])
+        return quotient, rows[1], root
+
+    theirs = np.arange(N * N, dtype=float).reshape(N, N)[1:3]
+    with np.errstate(all="ignore"):
+        expected = theirs[0] / 0, theirs[1] * theirs[0], np.sqrt(-theirs[0])
+    for found, value in zip(run(work), expected, strict=True):
+        np.testing.assert_array_equal(found.gather(), value)
+    assert not watch.met
 
 
 @pytest.mark.parametrize("operation", [operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv,
