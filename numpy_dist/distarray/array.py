@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["DistArray"]
 
 AS_STRIDED = np.lib.stride_tricks.as_strided.__code__  # it steps by strides of the user's through what it is given
-_MOST_FLAT = 32  # axes that NumPy's iterator over elements takes
+MOST_FLAT = 32  # axes that NumPy's iterator over elements takes
 
 
 class DistArray(Operators, Indexing, Methods, Refusals):
@@ -57,9 +57,7 @@ class DistArray(Operators, Indexing, Methods, Refusals):
 
     # ---- NumPy's protocols (`__array_ufunc__` is with the operators)
 
-    def __array_function__(
-        self, func: Function, types: Iterable[type], args: tuple, kwargs: Keywords
-    ) -> Any:
+    def __array_function__(self, func: Function, types: Iterable[type], args: tuple, kwargs: Keywords) -> Any:
         if windows.eager and (made := windows.routed(func, args, kwargs)) is not None:
             return made
         return protocol.array_function(DistArray, func, types, args, kwargs)
@@ -243,7 +241,7 @@ class DistArray(Operators, Indexing, Methods, Refusals):
         """Iterator over the elements in C order, which can be indexed and assigned to."""
         from numpy_dist.distarray.flat import FlatIterator
 
-        if self._array.ndim > _MOST_FLAT:
+        if self._array.ndim > MOST_FLAT:
             np.zeros((1,) * self._array.ndim).flat  # noqa: B018  # NumPy's error
         return FlatIterator(self)
 

@@ -12,6 +12,7 @@ import functools
 import operator
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from math import prod
 from types import EllipsisType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
@@ -21,15 +22,16 @@ from numpy.typing import ArrayLike, DTypeLike
 from numpy_dist.argument_types import Function, Keywords
 from numpy_dist.dispatch.core import fallback, policy, registry
 from numpy_dist.distarray import operators
-from numpy_dist.distarray.array import AS_STRIDED, DistArray
+from numpy_dist.distarray.array import AS_STRIDED, MOST_FLAT, DistArray
 from numpy_dist.distarray.exchanges import exchanged
+from numpy_dist.distarray.flat import FlatIterator
 from numpy_dist.distarray.indexing import BASIC, apart
 from numpy_dist.distarray.interface import refuse_as_labels
 from numpy_dist.distarray.operators import call_name, event_name
 from numpy_dist.engine.data import walks, watch, windows
 from numpy_dist.engine.data.watch import capsule as _capsule
 from numpy_dist.engine.data.windows import FREE, KINDS, hand_over, near
-from numpy_dist.engine.memory.handle import Handle
+from numpy_dist.engine.memory.handle import Handle, replicated
 from numpy_dist.ir import structure
 from numpy_dist.ir.meta_arrays import is_writeable
 from numpy_dist.ir.ops import COMPLEX_EXACT, STRIDE_SENSITIVE
@@ -60,6 +62,9 @@ ROUTES: dict[Key, Function] = {}
 engine has to."""
 WRITERS: dict[Key, Callable[[tuple, Keywords], bool]] = {}
 """How a function writes to an array at once, in the same way; False where the engine has to."""
+METHODS: dict[str, Callable[[np.ufunc, tuple, Keywords], object]] = {}
+"""How methods of ufuncs are computed at once, in the same way; `DONE` of those that write and return None."""
+DONE = object()
 COMPOSED: set[Function] = set()
 """Functions that are made of others, each of which may be at once."""
 
@@ -125,6 +130,18 @@ def _is_small(a: np.ndarray, b: np.ndarray) -> bool:
         except ValueError:
             return True
     return nbytes < windows.usual or windows.permits(nbytes)
+
+
+def writeable(x: object) -> Any:
+    """The elements of an output as an ndarray that NumPy may write now; None where that is the engine's."""
+    kind = type(x)
+    if kind is AtHand:
+        window = x._window  # type: ignore[attr-defined]
+        if window.readable and (window.writeable or windows.may_be_written(window)):
+            return x._real  # type: ignore[attr-defined]
+    elif kind is DistArray and x._storage is None and x._array.flags.writeable:  # type: ignore[attr-defined]
+        return x._array  # type: ignore[attr-defined]
+    return None
 
 
 def _ascending(array: object) -> Any:
@@ -284,8 +301,8 @@ def _part(name: str) -> property:
     general: property = getattr(DistArray, name)
 
     def get(self: AtHand) -> object:
-        if name == "real" and self._real.dtype.kind != "c" and self._window.readable:
-            return self
+        if self._real.dtype.kind != "c" and self._window.readable:
+            return self if name == "real" else zeros_of(self._real)
         made = _part_of(self, name)
         return general.__get__(hand_over(self)) if made is None else made
 
@@ -383,10 +400,14 @@ class AtHand(DistArray):
                 return made
         if method == "reduce" and len(inputs) == 1 and type(inputs[0]) is AtHand and not kwargs.keys() - _REDUCING:
             return DistArray.__array_ufunc__(self, ufunc, method, *inputs, **kwargs)  # which asks `engine.reduction`
-        if ufunc is np.matmul and method == "__call__" and not kwargs and is_ours(ufunc):
-            made = _product("matmul", *inputs)
+        if method == "__call__" and ufunc in PRODUCTS and is_ours(ufunc):
+            made = PRODUCTS[ufunc](inputs, kwargs)
             if made is not None:
                 return made
+        elif method in METHODS and is_method_ours(ufunc, method):
+            made = METHODS[method](ufunc, inputs, kwargs)
+            if made is not None:
+                return None if made is DONE else made
         return DistArray.__array_ufunc__(hand_over(self), ufunc, method, *inputs, **kwargs)
 
     def __getitem__(self, key: Any) -> Any:
@@ -426,6 +447,25 @@ class AtHand(DistArray):
         """Set elements by flat index (as `numpy.put`)."""
         if np.put not in WRITERS or not WRITERS[np.put]((self, indices, values), {"mode": mode}):
             DistArray.put(hand_over(self), indices, values, mode)
+
+    @property
+    def flat(self) -> Any:
+        """Iterator over the elements in C order, which can be indexed and assigned to."""
+        if self._real.ndim > MOST_FLAT:
+            return DistArray.flat.__get__(hand_over(self))  # type: ignore[attr-defined]
+        return FlatIterator(self)
+
+    @flat.setter
+    def flat(self, value: object) -> None:
+        self.flat[:] = value
+
+    def item(self, *args: Any) -> Any:
+        """An element as a Python scalar."""
+        if not self._window.readable:
+            return DistArray.item(hand_over(self), *args)
+        if windows.eager:
+            windows.asked_for(self._real.nbytes)
+        return self._real.item(*args)
 
     def fill(self, value: object) -> None:
         """Set every element to a scalar."""
@@ -484,6 +524,13 @@ def view_at_hand(x: AtHand, part: np.ndarray, window: windows.Window) -> AtHand:
     elif part.nbytes == x._real.nbytes:
         _keep_owner(made, _owner_of(x))
     return made
+
+
+def zeros_of(real: np.ndarray) -> Any:
+    """The imaginary part of real elements, which cannot be written."""
+    zeros = np.zeros(real.shape, real.dtype, "F" if real.flags.fnc else "C")
+    zeros.flags.writeable = False
+    return replicated(zeros)
 
 
 def _part_of(x: AtHand, name: str) -> AtHand | None:
@@ -571,7 +618,7 @@ _INDICES = frozenset("?bBhHiIlLqQ")
 _INTEGERS = _INDICES - {"?"}
 
 
-def _key_of(key: object, dtypes: frozenset[str] = _INDICES) -> Any:
+def key_of(key: object, dtypes: frozenset[str] = _INDICES) -> Any:
     """An index with ndarrays in place of arrays at hand; None where one is not, or it is no index of arrays."""
     items = key if type(key) is tuple else (key,)
     given: list[tuple[DistArray | np.ndarray, np.ndarray]] = []
@@ -586,7 +633,7 @@ def _key_of(key: object, dtypes: frozenset[str] = _INDICES) -> Any:
 
 def _selected(x: Handle, key: object) -> object:
     """``x[key]`` for masks and arrays of integers; None where they are not at hand."""
-    real, found = x._real, _key_of(key)
+    real, found = x._real, key_of(key)
     if found is None or real.dtype.char not in KINDS:
         return None
     part = real[found]
@@ -613,7 +660,7 @@ def assign(x: Handle, key: Any, value: Any) -> bool:
             return True
     basic = kind in BASIC or (kind is tuple and _are_basic(map(type, key)))
     if not basic:  # a mask over a large array is left to the engine, which may fuse it
-        key = _key_of(key, _INDICES if type(x) is AtHand else _INTEGERS)
+        key = key_of(key, _INDICES if type(x) is AtHand else _INTEGERS)
         if key is None or real.dtype.char not in KINDS:
             return False
     if given not in NUMBERS:
@@ -669,19 +716,55 @@ def is_ours(function: Function) -> bool:
     return record is not None and record.rules[0].house
 
 
-def dot_product(args: tuple, kwargs: Keywords) -> object:
-    """`numpy.dot` of arrays at hand; None for others."""
-    if kwargs or len(args) != 2:
+def is_method_ours(ufunc: np.ufunc, method: str) -> bool:
+    """Whether nobody else has rules for a method of a ufunc."""
+    return all(
+        record is None or record.rules[0].house for record in map(_rules.get, ((ufunc, method), (np.ufunc, method)))
+    )
+
+
+def product(args: tuple, kwargs: Keywords, name: str = "dot") -> object:
+    """`numpy.dot` or `numpy.matmul` of arrays at hand; None for others."""
+    if not kwargs:
+        return _product(name, *args) if len(args) == 2 else None
+    if len(args) != 2 or len(kwargs) > 1 or "out" not in kwargs:
         return None
-    return _product("dot", *args)
+    out: Any = kwargs["out"][0] if type(kwargs["out"]) is tuple else kwargs["out"]
+    target, a, b = writeable(out), *(elements(x, type(x)) for x in args)
+    if target is None or a is None or b is None or not (a.ndim and b.ndim) or a.dtype is not target.dtype:
+        return None
+    if not target.ndim or target.shape != a.shape[:-1] + b.shape[1:]:
+        return None
+    if name == "dot" and not target.flags.c_contiguous:
+        return None
+    made = _product(name, *args)
+    if type(made) is not AtHand:
+        return None
+    target[...] = made._real
+    return out
 
 
-def _dot(a: np.ndarray, b: np.ndarray) -> object:
-    """`numpy.matmul`, whose errors are those of ``dot``."""
-    try:
-        return np.matmul(a, b)
-    except FloatingPointError as error:
-        raise FloatingPointError(str(error).replace("matmul", "dot")) from None
+def _named(name: str) -> Function:
+    """`numpy.matmul`, whose errors are those of another function."""
+
+    def product(a: np.ndarray, b: np.ndarray) -> object:
+        try:
+            return np.matmul(a, b)
+        except FloatingPointError as error:
+            raise FloatingPointError(str(error).replace("matmul", name)) from None
+
+    return product
+
+
+_NAMED: dict[str, Function] = {"matmul": np.matmul, **{name: _named(name) for name in ("dot", "matvec", "vecdot")}}
+
+
+def _are_stacks(a: np.ndarray, b: np.ndarray) -> bool:
+    """Whether a product is of as many matrices as there are on the left, each of which lies in one piece."""
+    inner = b.shape[-2] if b.ndim > 1 else -1
+    stacked = b.ndim == 2 or (b.ndim == a.ndim and a.shape[:-2] == b.shape[:-2])
+    in_pieces = all(x.strides[-2:] == (x.shape[-1] * x.itemsize, x.itemsize) for x in (a, b))
+    return stacked and a.shape[-1] == inner and in_pieces
 
 
 def _product(name: str, left: object, right: object) -> object:
@@ -695,20 +778,56 @@ def _product(name: str, left: object, right: object) -> object:
             if _DOT_TELLS:  # its bits are those of `matmul`, in half of the time
                 return watch.applied(_ndarray.dot, name, (a, b))
     a, b = elements(left, type(left)), elements(right, type(right))
-    if (
-        a is None
-        or b is None
-        or a.dtype is not b.dtype
-        or not (0 < a.ndim <= 2 and 0 < b.ndim <= 2)
-        or a.shape[-1] != b.shape[0]
-        or (name == "dot" and (not _DOT_TELLS or a.size == b.size == 1))
-    ):
+    if a is None or b is None or a.dtype is not b.dtype or not (a.ndim and b.ndim):
         return None
-    if (a.shape[0] if a.ndim == 2 else 1) * (b.shape[1] if b.ndim == 2 else 1) * a.itemsize >= windows.limit:
+    if a.ndim > 2 or b.ndim > 2:
+        if name != "matmul" or not _are_stacks(a, b):
+            return None
+        shape = a.shape[:-1] + b.shape[-1:]
+    elif a.shape[-1] != b.shape[0] or (name == "dot" and (not _DOT_TELLS or a.size == b.size == 1)):
         return None
-    made = watch.applied(np.matmul if name == "matmul" else _dot, name, (a, b))
+    else:
+        shape = a.shape[:-1] + b.shape[1:]
+    if prod(shape) * a.itemsize >= windows.limit:
+        return None
+    made = watch.applied(_NAMED[name], name, (a, b))
     return near(made) if type(made) is _ndarray else made
 
+
+def vector_product(function: Function, args: tuple, kwargs: Keywords) -> object:
+    """`numpy.inner`, `vdot` and `vecdot` of two vectors at hand, as the engine computes them; None for others."""
+    if kwargs or len(args) != 2:
+        return None
+    a, b = (elements(x, type(x)) for x in args)
+    if a is None or b is None or a.dtype is not b.dtype or not a.ndim == b.ndim == 1:
+        return None
+    if a.shape != b.shape or not a.size:
+        return None
+    if function is np.inner:
+        return _product("dot", *args)
+    if a.dtype.kind == "c":
+        a = np.conjugate(a)
+    if function is np.vdot:
+        with np.errstate(all="ignore"):  # as NumPy, which does not look at what it meets
+            return np.matmul(np.ascontiguousarray(a), np.ascontiguousarray(b))
+    return watch.applied(_NAMED["vecdot"], "vecdot", (a, b))
+
+
+def matrix_product(args: tuple, kwargs: Keywords) -> object:
+    """`numpy.matvec` of a matrix and a vector; None for others."""
+    if kwargs or len(args) != 2:
+        return None
+    a, b = (elements(x, type(x)) for x in args)
+    return _product("matvec", *args) if a is not None and b is not None and a.ndim == 2 and b.ndim == 1 else None
+
+
+PRODUCTS: dict[np.ufunc, Function] = {
+    np.matmul: functools.partial(product, name="matmul"),
+    np.vecdot: functools.partial(vector_product, np.vecdot),
+}
+"""How ufuncs of vectors and matrices are computed at once."""
+if hasattr(np, "matvec"):  # since NumPy 2.2
+    PRODUCTS[np.matvec] = matrix_product
 
 # -- ufuncs ----------------------------------------------------------------------------------------------------------
 
@@ -752,7 +871,7 @@ def _call_of(ufunc: np.ufunc) -> _UfuncCall:
 _CALLS = {
     ufunc: _call_of(ufunc)
     for ufunc in vars(np).values()
-    if isinstance(ufunc, np.ufunc) and ufunc.signature is None and ufunc.nout == 1 and ufunc.nin <= 2
+    if isinstance(ufunc, np.ufunc) and ufunc.signature is None and ufunc.nin <= 2
 }
 
 
@@ -762,11 +881,17 @@ def _computed(ufunc: np.ufunc, inputs: tuple, kwargs: Keywords) -> object:
     if call is None:
         return None
     name, name_of, prepared = call
-    target = None
+    out: Any = None
     if kwargs:
-        target = _target(call, kwargs)
-        if target is None:
+        out = _target(call, kwargs)
+        if out is None:
             return None
+        mask = kwargs.get("where", True)
+        if mask is not True:
+            mask = elements(mask, type(mask))
+            if mask is None or mask.dtype.char != "?" or mask.nbytes >= windows.limit:
+                return None
+            kwargs = {**kwargs, "where": mask}
     values = []
     for x in inputs:
         kind = type(x)
@@ -786,31 +911,35 @@ def _computed(ufunc: np.ufunc, inputs: tuple, kwargs: Keywords) -> object:
             told = name_of
         elif type(a) is _ndarray and not (a.ndim == b.ndim == 1 or _is_small(a, b)):
             return None
-    if target is None:
+    if out is None:
         made = watch.applied(ufunc, told, tuple(values))
+        if type(made) is tuple:
+            return tuple(map(near, made)) if type(made[0]) is _ndarray else made
         return near(made) if type(made) is _ndarray else made
-    out = target._real
     if prepared is not None:
         values = [_beside(x, out) if type(x) is _ndarray else x for x in values]
     watch.watched(ufunc, told, *values, **{**kwargs, "out": out})
+    return kwargs["out"][0]
+
+
+def _target(call: _UfuncCall, kwargs: Keywords) -> np.ndarray | None:
+    """The elements that a call of a ufunc writes to; None where the engine has to."""
+    if "out" not in kwargs or kwargs.keys() - _OUT or kwargs.get("casting", "unsafe") not in _CASTINGS:
+        return None
+    if len(kwargs["out"]) > 1:
+        return None
+    target = writeable(kwargs["out"][0])
+    if target is None or target.dtype.char not in _WRITTEN or target.nbytes >= windows.limit:
+        return None
+    if call.prepared is not None and _depends_on_target(call.name in STRIDE_SENSITIVE, target):
+        return None
+    if kwargs.get("where", True) is not True and target.dtype.kind == "c":
+        return None
     return target
 
 
-def _target(call: _UfuncCall, kwargs: Keywords) -> AtHand | None:
-    """The array at hand that a call of a ufunc writes to; None where the engine has to."""
-    if "out" not in kwargs or kwargs.keys() - _OUT or kwargs.get("casting", "unsafe") not in _CASTINGS:
-        return None
-    (target,) = kwargs["out"]
-    if type(target) is not AtHand or target._real.dtype.char not in _WRITTEN:
-        return None
-    if call.prepared is not None and _depends_on_target(call.name in STRIDE_SENSITIVE, target._real):
-        return None
-    window = target._window
-    return target if window.readable and (window.writeable or windows.may_be_written(window)) else None
-
-
 _WRITTEN = frozenset("bBhHiIlLqQfdFD")
-_OUT = frozenset({"out", "casting"})
+_OUT = frozenset({"out", "casting", "where"})
 _CASTINGS = frozenset({"unsafe", "same_kind"})
 
 

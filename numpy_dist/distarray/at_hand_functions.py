@@ -18,6 +18,8 @@ from numpy_dist.dispatch.core.operands import rebuild
 from numpy_dist.distarray.array import DistArray
 from numpy_dist.distarray.at_hand import (
     COMPOSED,
+    DONE,
+    METHODS,
     NUMBERS,
     PASSED,
     ROUTES,
@@ -27,17 +29,21 @@ from numpy_dist.distarray.at_hand import (
     assign,
     casts,
     converts,
-    dot_product,
     is_ours,
+    key_of,
     new_memory,
+    product,
     real_of,
+    vector_product,
     view_at_hand,
+    writeable,
 )
 from numpy_dist.distarray.same_bits import EVENTS, NEW, SHORT, TOLD, VIEWS
 from numpy_dist.engine.data import watch, windows
 from numpy_dist.engine.data.folds import mean_of
 from numpy_dist.engine.data.totals import reduced
 from numpy_dist.engine.data.windows import FREE, KINDS, hand_over, near
+from numpy_dist.parallel.ordered import is_numpys
 
 if TYPE_CHECKING:
     from numpy_dist.dispatch.core.keys import Key
@@ -57,6 +63,10 @@ _FOLDS: dict[Any, np.ufunc] = {
     np.any: np.logical_or,
     np.all: np.logical_and,
 }
+
+
+_OF_SAME_DTYPE = frozenset((np.sum, np.mean, np.max, np.amax, np.min, np.amin))
+"""Those whose results have the dtype of the elements, where these are floats."""
 
 
 def _folded(function: Function, x: AtHand, axis: Any = None, *, keepdims: object = False, **others: object) -> object:
@@ -92,6 +102,8 @@ def _folding(name: str, function: Function) -> Function:
 
 # -- functions -------------------------------------------------------------------------------------------------------
 
+_VECTORS = (np.inner, np.vdot)
+_PARTS: dict[Function, str] = {np.real: "real", np.imag: "imag"}
 _SILENT = frozenset((*VIEWS, *TOLD))  # which compute nothing
 _FLATTENING = frozenset((np.ravel, np.reshape))
 _SHORT = frozenset(SHORT)
@@ -132,10 +144,13 @@ def _by_numpy(function: Function, args: tuple, kwargs: Keywords, call: Function 
     given: list[tuple[DistArray | np.ndarray, np.ndarray]] = []
     if len(args) > _BEFORE_WRITTEN[function]:
         return None
+    out = kwargs.get("out")
+    if out is not None:
+        kwargs = {name: x for name, x in kwargs.items() if name != "out"}
     try:
         values = [x if type(x) in PASSED else real_of(x, given) for x in args]
         if kwargs:
-            if any(kwargs.get(name) is not None for name in _WRITTEN) or (function is np.nan_to_num):
+            if kwargs.get("overwrite_input") is not None or function is np.nan_to_num:
                 return None
             kwargs = {name: real_of(x, given) for name, x in kwargs.items()}
     except NotAtHand:
@@ -148,6 +163,11 @@ def _by_numpy(function: Function, args: tuple, kwargs: Keywords, call: Function 
         return None
     if function not in _SILENT and any(_descends(real) for _, real in given):
         return None
+    if out is not None:
+        target = _output(out, given)
+        if target is None:
+            return None
+        kwargs["out"] = target
     name = EVENTS.get(function) if "dtype" not in kwargs else None  # casts are told as such
     call = function if call is None else call
     if name is not None:
@@ -157,6 +177,8 @@ def _by_numpy(function: Function, args: tuple, kwargs: Keywords, call: Function 
     else:
         with outcome.Retold():
             made = call(*values, **kwargs)
+    if out is not None:
+        return out
     if isinstance(made, np.generic):
         return made
     found = _as_result(made, given)
@@ -169,6 +191,19 @@ def _by_numpy(function: Function, args: tuple, kwargs: Keywords, call: Function 
     ):
         return None  # whose parts would lie in rows
     return found
+
+
+def _output(out: object, given: list[tuple[DistArray | np.ndarray, np.ndarray]]) -> np.ndarray | None:
+    """The elements of an output of the operands' dtype that is none of them, or one as a whole; None for others."""
+    target = writeable(out[0] if type(out) is tuple and len(out) == 1 else out)
+    if target is None or not target.flags.c_contiguous or target.dtype.char not in KINDS:
+        return None
+    for x, real in given:
+        if real.dtype.kind in "fc" and real.dtype is not target.dtype:
+            return None
+        if x is not out and np.may_share_memory(real, target):
+            return None
+    return target
 
 
 def _is_short(real: np.ndarray) -> bool:
@@ -215,7 +250,11 @@ def _sorting(args: tuple, kwargs: Keywords) -> object:
 def _computed_by(function: Function) -> Function:
     """How a function is called: ``(args, kwargs)``; it gives None where the engine has to."""
     if function is np.dot:
-        return dot_product
+        return product
+    if function in _VECTORS:
+        return functools.partial(vector_product, function)
+    if function in _PARTS:
+        return functools.partial(_part, _PARTS[function])
     if function is np.argsort:
         return _sorting
     if function in _FOLDS:
@@ -223,9 +262,28 @@ def _computed_by(function: Function) -> Function:
     return functools.partial(_by_numpy, function)
 
 
+def _part(name: str, args: tuple, kwargs: Keywords) -> object:
+    """`numpy.real` and `numpy.imag` of an array at hand, which are attributes; None for others."""
+    return getattr(args[0], name) if len(args) == 1 and type(args[0]) is AtHand and not kwargs else None
+
+
 def _reduction(function: Function, args: tuple, kwargs: Keywords) -> object:
     """`sum`, `max` and the like of an array at hand, along an axis or all; None for others."""
-    return _folded(function, *args, **kwargs) if 0 < len(args) <= 2 and type(args[0]) is AtHand else None
+    if not 0 < len(args) <= 2 or type(args[0]) is not AtHand:
+        return None
+    if kwargs.get("out") is None:
+        return _folded(function, *args, **kwargs)
+    target = writeable(kwargs["out"])
+    if target is None or function not in _OF_SAME_DTYPE or target.dtype is not args[0]._real.dtype:
+        return None
+    if target.dtype.char not in "fdlLFD":  # of others, sums have another one
+        return None
+    made = _folded(function, *args, **{name: x for name, x in kwargs.items() if name != "out"})
+    values = made._real if type(made) is AtHand else np.asarray(made)
+    if made is None or values.shape != target.shape or values.dtype is not target.dtype:
+        return None
+    target[...] = values
+    return kwargs["out"]
 
 
 def _method(name: str, function: Function) -> Function:
@@ -269,6 +327,15 @@ def _sort(self: AtHand, axis: object = -1, kind: object = None, order: object = 
         if made is not None and assign(self, Ellipsis, made):
             return
     cast(Any, DistArray).sort(hand_over(self), axis, kind, order, stable=stable)
+
+
+def _partition(self: AtHand, kth: object, axis: Any = -1, kind: str = "introselect", order: object = None) -> None:
+    """Put elements in place around those of a rank (as ndarray.partition)."""
+    if order is None and type(axis) is int and (route := ROUTES.get(np.partition)) is not None:
+        made = route((self, kth), {"axis": axis, "kind": kind})
+        if made is not None and assign(self, Ellipsis, made):
+            return
+    cast(Any, DistArray).partition(hand_over(self), kth, axis, kind, order)
 
 
 # -- functions that write --------------------------------------------------------------------------------------------
@@ -316,6 +383,66 @@ def _write(function: Function, args: tuple, kwargs: Keywords) -> bool:
     return True
 
 
+# -- methods of ufuncs -------------------------------------------------------------------------------------------------
+
+_ORDERED = (np.maximum, np.minimum, np.fmax, np.fmin)
+"""Ufuncs whose running values are the same whoever compares first."""
+
+
+def _accumulate(ufunc: np.ufunc, inputs: tuple, kwargs: Keywords) -> object:
+    """Running extremes of a vector."""
+    if ufunc not in _ORDERED or kwargs or len(inputs) != 1 or type(inputs[0]) is not AtHand:
+        return None
+    x = inputs[0]
+    if not x._window.readable or x._real.ndim != 1 or x._real.dtype.kind == "c":
+        return None
+    return near(watch.applied(ufunc.accumulate, "accumulate", (x._real,)))
+
+
+def _outer(ufunc: np.ufunc, inputs: tuple, kwargs: Keywords) -> object:
+    """A ufunc of all pairs of elements: by broadcasting."""
+    if kwargs or len(inputs) != 2 or type(inputs[0]) is not AtHand or type(inputs[1]) is not AtHand:
+        return None
+    a, b = inputs
+    return ufunc(a[(..., *(None,) * b._real.ndim)], b)
+
+
+def _at(ufunc: np.ufunc, inputs: tuple, kwargs: Keywords) -> object:
+    """Elements that are updated by index, in the order of the index."""
+    if kwargs or len(inputs) not in (2, 3):
+        return None
+    target, key = writeable(inputs[0]), key_of(inputs[1])
+    given: list[tuple[DistArray | np.ndarray, np.ndarray]] = []
+    try:
+        values = [real_of(x, given) for x in inputs[2:]]
+    except NotAtHand:
+        return None
+    if target is None or key is None or target.dtype.char not in KINDS:
+        return None
+    arrays = [x for x in (*values, *(key if type(key) is tuple else (key,))) if type(x) is _ndarray]
+    if any(np.may_share_memory(x, target) for x in arrays):
+        return None
+    with outcome.Retold():
+        ufunc.at(target, key, *values)
+    return DONE
+
+
+def _reduceat(ufunc: np.ufunc, inputs: tuple, kwargs: Keywords) -> object:
+    """Segments that are reduced."""
+    if kwargs or len(inputs) not in (2, 3) or type(inputs[0]) is not AtHand or ufunc.nout > 1:
+        return None
+    try:
+        values = [real_of(x, []) for x in inputs]
+    except NotAtHand:
+        return None
+    if not is_numpys(ufunc, values[0].dtype):
+        return None
+    with outcome.Retold():
+        return near(ufunc.reduceat(*values))
+
+
+METHODS.update(accumulate=_accumulate, outer=_outer, at=_at, reduceat=_reduceat)
+
 # -- who computes what -------------------------------------------------------------------------------------------------
 
 _METHODS: dict[str, Function] = {
@@ -323,13 +450,14 @@ _METHODS: dict[str, Function] = {
     "flatten": np.ravel,
     "prod": np.prod,
     "trace": np.trace,
+    "argpartition": np.argpartition,
     **{name: getattr(np, name) for name in ("argmax", "argmin", "argsort", "clip", "cumprod", "cumsum")},
     **{name: getattr(np, name) for name in ("nonzero", "ravel", "reshape", "round", "searchsorted", "squeeze")},
     **{name: getattr(np, name) for name in ("swapaxes", "take", "transpose")},
 }
 """Methods of ndarray, and the functions whose rules they follow."""
 _HOUSE: dict[Key, Function] = {
-    function: _computed_by(function) for function in (np.dot, *_FOLDS, *VIEWS, *TOLD, *NEW, *SHORT)
+    function: _computed_by(function) for function in (np.dot, *_VECTORS, *_PARTS, *_FOLDS, *VIEWS, *TOLD, *NEW, *SHORT)
 }
 _BEFORE_WRITTEN = {function: _position_of_written(function) for function in _HOUSE}
 _DTYPE_AT = {function: _position_of(("dtype",), function) for function in _HOUSE}
@@ -369,6 +497,7 @@ def _define() -> None:
     for name, function in _METHODS.items():
         setattr(AtHand, name, _method(name, function))
     AtHand.sort = _sort  # type: ignore[method-assign, assignment]
+    AtHand.partition = _partition  # type: ignore[method-assign, assignment]
     for name in ("std", "var"):
         setattr(AtHand, name, _composed_method(name, getattr(np, name)))
 

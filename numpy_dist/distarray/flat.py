@@ -11,6 +11,7 @@ from numpy.typing import DTypeLike
 
 from numpy_dist import engine
 from numpy_dist.argument_types import Function, Keywords
+from numpy_dist.engine.data import windows
 from numpy_dist.ir import structure
 
 
@@ -147,6 +148,9 @@ class FlatIterator:
     def __getitem__(self, key: object) -> Any:
         if not isinstance(key, bool | np.bool_):
             self._rewind()
+        if type(key) is int and (seen := windows.seen(self._base)) is not None:
+            windows.asked_for(seen.nbytes)
+            return seen.flat[key]
         try:
             found = self._flattened()[self._index_of(key)]
         except IndexError:

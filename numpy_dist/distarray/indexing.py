@@ -269,6 +269,10 @@ class Indexing(engine.Handle):
                 if type(value) in PLAIN:
                     self._array[key] = value
                     return
+                seen = windows.elements_at_hand(value)
+                if seen is not None and seen.dtype is self._array.dtype:
+                    self._array[key] = seen
+                    return
                 if not _is_sharded(value):
                     value, array = _plain(value), self._array
                     if type(value) is _ndarray and value.base is (array if array.base is None else array.base):

@@ -226,6 +226,8 @@ def _in_place(operation: Function, ufunc: np.ufunc) -> Operator:
         if kind in PLAIN and self._storage is None:
             operation(self._array, other)
             return self
+        if kind is windows.class_at_hand and windows.computed(ufunc, (self, other), {"out": (self,)}) is not None:
+            return self
         value = _operand_in_place(other)
         if value is NotImplemented:
             return NotImplemented

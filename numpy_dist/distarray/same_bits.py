@@ -19,21 +19,21 @@ VIEWS: tuple[Function, ...] = (
 """Functions whose results are views, where they can be."""
 
 NEW: tuple[Function, ...] = (
-    np.allclose, np.angle, np.append, np.argmax, np.argmin, np.argsort, np.argwhere, np.around, np.array_equal,
-    np.array_equiv, np.astype, np.bincount, np.block, np.choose, np.clip, np.column_stack, np.compress,
-    np.concatenate, np.convolve, np.copy, np.correlate, np.count_nonzero, np.cross, np.cumprod, np.cumsum,
-    np.cumulative_prod, np.cumulative_sum, np.delete, np.diag, np.diagflat, np.diff, np.digitize, np.dstack,
-    np.ediff1d, np.empty_like, np.extract, np.fft.fft, np.fft.fftshift, np.fft.ifft, np.fft.ifftshift, np.fft.irfft,
-    np.fft.rfft, np.fix, np.flatnonzero, np.full_like, np.gradient, np.histogram, np.hstack, np.insert, np.interp,
-    np.intersect1d, np.isclose, np.isin, np.isneginf, np.isposinf, np.kron, np.lexsort, np.linalg.cholesky,
-    np.linalg.det, np.linalg.eig, np.linalg.eigh, np.linalg.eigvals, np.linalg.eigvalsh, np.linalg.inv,
-    np.linalg.matrix_rank, np.linalg.outer, np.linalg.pinv, np.linalg.qr, np.linalg.slogdet, np.linalg.solve,
-    np.median, np.nan_to_num, np.nanargmax, np.nanargmin, np.nancumprod, np.nancumsum, np.nanmax, np.nanmedian,
-    np.nanmin, np.nanpercentile, np.nanquantile, np.nonzero, np.ones_like, np.outer, np.packbits, np.percentile,
-    np.poly, np.polyadd, np.polyder, np.polyint, np.polymul, np.polysub, np.polyval, np.prod, np.ptp, np.quantile,
-    np.repeat, np.resize, np.roll, np.roots, np.round, np.searchsorted, np.select, np.setdiff1d, np.setxor1d, np.sinc,
-    np.sort, np.stack, np.take, np.take_along_axis, np.tensordot, np.tile, np.trace, np.tril, np.triu, np.union1d,
-    np.unique, np.unwrap, np.vander, np.vstack, np.where, np.zeros_like,
+    np.allclose, np.angle, np.append, np.argmax, np.argmin, np.argpartition, np.argsort, np.argwhere, np.around,
+    np.array_equal, np.array_equiv, np.astype, np.bincount, np.block, np.choose, np.clip, np.column_stack,
+    np.compress, np.concatenate, np.convolve, np.copy, np.correlate, np.count_nonzero, np.cross, np.cumprod,
+    np.cumsum, np.cumulative_prod, np.cumulative_sum, np.delete, np.diag, np.diagflat, np.diff, np.digitize,
+    np.dstack, np.ediff1d, np.empty_like, np.extract, np.fft.fft, np.fft.fftshift, np.fft.ifft, np.fft.ifftshift,
+    np.fft.irfft, np.fft.rfft, np.fix, np.flatnonzero, np.full_like, np.gradient, np.histogram, np.hstack,
+    np.insert, np.interp, np.intersect1d, np.isclose, np.isin, np.isneginf, np.isposinf, np.kron, np.lexsort,
+    np.linalg.cholesky, np.linalg.det, np.linalg.eig, np.linalg.eigh, np.linalg.eigvals, np.linalg.eigvalsh,
+    np.linalg.inv, np.linalg.matrix_rank, np.linalg.outer, np.linalg.pinv, np.linalg.qr, np.linalg.slogdet,
+    np.linalg.solve, np.median, np.nan_to_num, np.nanargmax, np.nanargmin, np.nancumprod, np.nancumsum, np.nanmax,
+    np.nanmedian, np.nanmin, np.nanpercentile, np.nanquantile, np.nonzero, np.ones_like, np.outer, np.packbits,
+    np.partition, np.percentile, np.poly, np.polyadd, np.polyder, np.polyint, np.polymul, np.polysub, np.polyval,
+    np.prod, np.ptp, np.quantile, np.repeat, np.resize, np.roll, np.roots, np.round, np.searchsorted, np.select,
+    np.setdiff1d, np.setxor1d, np.sinc, np.sort, np.stack, np.take, np.take_along_axis, np.tensordot, np.tile,
+    np.trace, np.tril, np.triu, np.union1d, np.unique, np.unwrap, np.vander, np.vstack, np.where, np.zeros_like,
 )  # fmt: skip
 """Functions whose results are new arrays, numbers, or tuples of them."""
 

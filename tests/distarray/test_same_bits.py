@@ -144,6 +144,22 @@ MADE_OF_MANY = {
     "accumulated minimum": np.minimum.accumulate,
     "multiply.reduce": np.multiply.reduce,
     "dot": lambda x: np.dot(x.ravel()[:70], x.ravel()[-70:]) if x.size > 70 else x,
+    "vdot": lambda x: np.vdot(x.ravel()[:70], x.ravel()[-70:]),
+    "vdot of strided ones": lambda x: np.vdot(x.ravel()[:300:3], x.ravel()[:300:3][::-1]),
+    "vecdot": lambda x: np.vecdot(x.ravel()[:70], x.ravel()[-70:]),
+    "inner": lambda x: np.inner(x.ravel()[:70], x.ravel()[-70:]),
+    "matvec": lambda x: np.matvec(np.atleast_2d(x), np.atleast_2d(x)[0]),
+    "matmul of stacks": lambda x: x.ravel()[:96].reshape(2, 6, 8) @ x.ravel()[:96].reshape(2, 8, 6),
+    "matmul of a stack": lambda x: x.ravel()[:96].reshape(2, 6, 8) @ x.ravel()[:96].reshape(8, 12),
+    "modf": lambda x: np.modf(x.real),
+    "frexp": lambda x: np.frexp(x.real),
+    "outer of a ufunc": lambda x: np.multiply.outer(x.ravel()[:40], x.ravel()[:50]),
+    "reduceat": lambda x: np.add.reduceat(x.ravel(), [0, 3, 1]),
+    "reduceat of products": lambda x: np.multiply.reduceat(x.ravel(), [0, 3, 1]),
+    "flat": lambda x: [x.flat[0], x.flat[-1], x.flat[1]],
+    "item": lambda x: [np.asarray(x.item(0)), np.asarray(x[-1].item(-1)) if x.ndim > 1 else x[-1]],
+    "real": np.real,
+    "imag": np.imag,
 }
 SHAPES = [(7,), (100,), (2049,), (9000,), (3, 5), (64, 64), (65, 30), (200, 70), (3, 2500), (129, 2), (10, 1)]
 VIEWS = {"whole": lambda x: x, "transposed": lambda x: x.T, "strided": lambda x: x[::2], "reversed": lambda x: x[::-1]}
@@ -173,6 +189,86 @@ def test_the_bits_of_larger_arrays_are_the_engines(name: str, kind: str) -> None
                         continue
                     found.append([_told(m, m.gather() if engine.is_handle(m) else m) for m in leaves(made)])
             assert found[0] == found[1], (shape, view)
+
+
+def _clipped(x: Any, out: Any) -> Any:
+    return np.clip(x, -1, 1, out=out)
+
+
+INTO: dict[str, Any] = {
+    "sum": lambda x, y: np.sum(x, axis=0, out=y[0]),
+    "sum along rows": lambda x, y: np.sum(x, axis=1, out=y[0, : len(x)]),
+    "max": lambda x, y: np.max(x, axis=0, out=y[0]),
+    "mean": lambda x, y: np.mean(x, axis=0, out=y[0]),
+    "sum of another dtype": lambda x, y: np.sum(x.real, axis=0, out=y[0]),
+    "clip": _clipped,
+    "clip in place": lambda x, y: _clipped(x, x),
+    "clip of what overlaps": lambda x, y: _clipped(x[1:], x[:-1]),
+    "take": lambda x, y: np.take(x, [3, 1, 1], axis=1, out=y[:, :3].copy()),
+    "cumsum": lambda x, y: np.cumsum(x, axis=1, out=y),
+    "cumsum in place": lambda x, y: np.cumsum(x[1], out=x[1]),
+    "cumprod": lambda x, y: np.cumprod(x, axis=0, out=y),
+    "round": lambda x, y: np.round(x, 1, out=y),
+    "median": lambda x, y: np.median(x, axis=0, out=y[0]),
+    "dot": lambda x, y: np.dot(x, y[0, : x.shape[1]], out=x[:, 0].copy()),
+    "matmul": lambda x, y: np.matmul(x, x.T, out=y[: len(x), : len(x)].copy()),
+    "matmul into a part": lambda x, y: np.matmul(x, x.T, out=y[: len(x), : len(x)]),
+    "add": lambda x, y: np.add(x, 2.5, out=y),
+    "masked": lambda x, y: np.multiply(x, x, out=y, where=x > 0.1),
+    "masked by a row": lambda x, y: np.subtract(x, x[0], out=y, where=x[1] > 0.1),
+    "masked division": lambda x, y: np.divide(1, x, out=y, where=x != 0),
+    "masked logarithm": lambda x, y: np.log(x, out=y, where=x > 0),
+    "masked exponential": lambda x, y: np.exp(x, out=y, where=x < 3),
+    "masked root": lambda x, y: np.sqrt(x[::-1], out=y, where=x[::-1] > 0),
+    "masked sine": lambda x, y: np.sin(x[:, ::2], out=y[:, ::2], where=x[:, ::2] > 0),
+    "masked in place": lambda x, y: np.negative(x[1:], out=x[:-1], where=y[1:] > 0),
+    "at": lambda x, y: np.add.at(x[2], [3, 1, 3, 3], y[1, :4]),
+    "at one place": lambda x, y: np.multiply.at(x, (1, 2), 1.5),
+    "at by itself": lambda x, y: np.subtract.at(x[0], slice(None), x[0]),
+    "maximum at": lambda x, y: np.maximum.at(x, ([0, 1], [1, 1]), y[0, 0]),
+    "partition": lambda x, y: x[3].partition(4),
+    "partition along columns": lambda x, y: x.partition(2, axis=0),
+    "flat": lambda x, y: x.flat.__setitem__(7, 2.5),
+    "wrong shape": lambda x, y: np.sum(x, axis=0, out=y[0, :-1]),
+    "wrong dtype": lambda x, y: np.dot(x, x[0], out=np.zeros(len(x), int, like=x)),
+}
+
+
+INTO_BY_ENGINE = {
+    *((name, kind) for name in ("flat", "wrong shape", "wrong dtype") for kind in "dflD"),
+    *(
+        (name, "D")
+        for name in ("masked", "masked by a row", "masked division", "masked logarithm", "masked exponential")
+    ),
+    ("mean", "l"),
+}
+"""What NumPy refuses, or sets by an iterator, masks for complex numbers, and results of another dtype."""
+
+
+@pytest.mark.parametrize("kind", "dflD")
+@pytest.mark.parametrize("name", INTO)
+def test_outputs_have_the_engines_bits(name: str, kind: str) -> None:
+    rng = np.random.default_rng(len(name))
+    pair = rng.standard_normal((2, 9, 300)) * 5
+    pair[0, rng.random((9, 300)) < 0.05] = 0
+    values = (pair + 1j * pair[::-1] if kind == "D" else pair).astype(kind)
+    found: list[Any] = []
+    for limit in (LIMIT, 0):
+        with config(MIN_SHARD_BYTES=0, AT_ONCE=limit), warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            x, y = (windows.near(v.copy()) if limit else engine.from_global(v) for v in values)
+            made: Any
+            try:
+                made = INTO[name](x, y)
+            except (TypeError, ValueError) as error:
+                made = type(error), str(error)
+            assert windows.is_at_hand(x) == (limit > 0 and (name, kind) not in INTO_BY_ENGINE)
+            engine.flush()
+            plain = [m.gather() if engine.is_handle(m) else m for m in (made, x, y)]
+            told = sorted(str(w.message) for w in caught if w.filename == __file__)
+            found.append([p.tobytes() if isinstance(p, np.ndarray) else p for p in plain] + told)
+            assert len(told) == len(caught)
+    assert found[0] == found[1]
 
 
 def _into(operation: Any, x: Any, y: Any, out: Any) -> Any:

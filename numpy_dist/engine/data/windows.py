@@ -197,6 +197,13 @@ def elements_at_hand(x: object) -> np.ndarray | None:
     return None
 
 
+def seen(x: Any) -> np.ndarray | None:
+    """The elements of an array that are read at this moment, of one process or at hand; None for all others."""
+    if type(x) is not class_at_hand and (x._storage is None or not x._window.readable or x._window.walk is not None):
+        return None
+    return x._real if x._window.readable else None
+
+
 def can_open(x: Handle, used: bool = True) -> bool:
     """Whether the window of a sharded array that is looked at in parts, and whose window is shut, can be opened.
 
