@@ -339,6 +339,11 @@ class AtHand(DistArray):
     def __len__(self) -> int:
         return len(self._real)
 
+    def __contains__(self, value: object) -> bool:
+        if type(value) in NUMBERS and self._window.readable and windows.permits(self._real.nbytes):
+            return value in self._real
+        return DistArray.__contains__(hand_over(self), value)
+
     def __iter__(self) -> Iterator[Any]:
         if not self._real.ndim:
             return iter(np.empty(()))  # NumPy's error
@@ -725,10 +730,10 @@ def is_method_ours(ufunc: np.ufunc, method: str) -> bool:
 
 def product(args: tuple, kwargs: Keywords, name: str = "dot") -> object:
     """`numpy.dot` or `numpy.matmul` of arrays at hand; None for others."""
-    if not kwargs:
-        return _product(name, *args) if len(args) == 2 else None
-    if len(args) != 2 or len(kwargs) > 1 or "out" not in kwargs:
+    if len(args) != 2 or (kwargs and kwargs.keys() != {"out"}):
         return None
+    if not kwargs or kwargs["out"] is None:
+        return _product(name, *args)
     out: Any = kwargs["out"][0] if type(kwargs["out"]) is tuple else kwargs["out"]
     target, a, b = writeable(out), *(elements(x, type(x)) for x in args)
     if target is None or a is None or b is None or not (a.ndim and b.ndim) or a.dtype is not target.dtype:

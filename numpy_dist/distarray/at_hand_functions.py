@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import functools
 import inspect
-from typing import TYPE_CHECKING, Any, cast
+from functools import lru_cache
+from math import prod
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
@@ -29,6 +31,7 @@ from numpy_dist.distarray.at_hand import (
     assign,
     casts,
     converts,
+    elements,
     is_ours,
     key_of,
     new_memory,
@@ -69,7 +72,15 @@ _OF_SAME_DTYPE = frozenset((np.sum, np.mean, np.max, np.amax, np.min, np.amin))
 """Those whose results have the dtype of the elements, where these are floats."""
 
 
-def _folded(function: Function, x: AtHand, axis: Any = None, *, keepdims: object = False, **others: object) -> object:
+def _folded(
+    function: Function,
+    x: AtHand,
+    axis: Any = None,
+    *,
+    keepdims: object = False,
+    initial: object = np._NoValue,
+    **others: object,
+) -> object:
     """An array at hand that is reduced, as the summation tree has it (`backends.summation`); None for other calls."""
     real = x._real
     if others or type(keepdims) is not bool or not x._window.readable or not real.size or not is_ours(function):
@@ -83,10 +94,17 @@ def _folded(function: Function, x: AtHand, axis: Any = None, *, keepdims: object
         return None
     if function is np.mean:
         made = mean_of(made, real.size)
+    if initial is not np._NoValue:
+        if type(made) is _ndarray or not made or function not in _EXTREMES or type(initial) not in (int, float):
+            return None  # of zeros of both signs it depends which is met first
+        made = _EXTREMES[function](made, made.dtype.type(initial))
     if type(made) is _ndarray:
         return near(made)
     windows.asked_for(real.nbytes)
     return made
+
+
+_EXTREMES = {function: ufunc for function, ufunc in _FOLDS.items() if ufunc in (np.maximum, np.minimum)}
 
 
 def _folding(name: str, function: Function) -> Function:
@@ -251,6 +269,8 @@ def _computed_by(function: Function) -> Function:
     """How a function is called: ``(args, kwargs)``; it gives None where the engine has to."""
     if function is np.dot:
         return product
+    if function is np.einsum:
+        return _einsum
     if function in _VECTORS:
         return functools.partial(vector_product, function)
     if function in _PARTS:
@@ -336,6 +356,82 @@ def _partition(self: AtHand, kth: object, axis: Any = -1, kind: str = "introsele
         if made is not None and assign(self, Ellipsis, made):
             return
     cast(Any, DistArray).partition(hand_over(self), kth, axis, kind, order)
+
+
+# -- sums of products ------------------------------------------------------------------------------------------------
+
+
+class _Pair(NamedTuple):
+    """A sum of the products of two arrays, each of which has each label once.
+
+    Attributes
+    ----------
+    left, right, output : str
+        Their labels, and those of the result.
+    common, rows, columns, gone : str
+        Labels of both that are kept, of one of them, and of both that are summed over.
+    """
+
+    left: str
+    right: str
+    output: str
+    common: str
+    rows: str
+    columns: str
+    gone: str
+
+
+@lru_cache(maxsize=1024)
+def _pair_of(subscripts: str) -> _Pair | None:
+    """What subscripts of `numpy.einsum` say of two arrays; None of others, and where one is summed by itself."""
+    inputs, arrow, output = subscripts.replace(" ", "").partition("->")
+    left, comma, right = inputs.partition(",")
+    if not comma or not left.isalpha() or not right.isalpha() or not subscripts.isascii():
+        return None
+    if not arrow:
+        output = "".join(sorted({*left} ^ {*right}))
+    common = [name for name in left if name in right]
+    kept, gone = ("".join(n for n in common if (n in output) is there) for there in (True, False))
+    rows, columns = ("".join(n for n in one if n not in other) for one, other in ((left, right), (right, left)))
+    once = all(len({*names}) == len(names) for names in (left, right, output))
+    if not once or {*output} != {*kept, *rows, *columns} or (gone and kept and rows + columns):
+        return None
+    return _Pair(left, right, output, kept, rows, columns, gone)
+
+
+def _einsum(args: tuple, kwargs: Keywords) -> object:
+    """`numpy.einsum` of two arrays, as the engine computes it: as one sum of products, or one product of matrices."""
+    if kwargs or len(args) != 3 or type(args[0]) is not str or (pair := _pair_of(args[0])) is None:
+        return None
+    x, y = (elements(one, type(one)) for one in args[1:])
+    if x is None or y is None or x.dtype is not y.dtype or x.dtype.char not in "fdl":
+        return None
+    left, right, output, common, rows, columns, gone = pair
+    sizes = dict(zip(left, x.shape, strict=False)) | dict(zip(right, y.shape, strict=False))
+    lengths = x.shape + y.shape
+    if tuple(sizes.get(name) for name in left + right) != lengths or min(lengths, default=0) < 2:
+        return None  # NumPy's error, or extents of 1 and 0
+    if prod(sizes[name] for name in common + rows + columns + gone) * x.itemsize >= windows.limit:
+        return None
+    if len(output) > 1 and not (output == common + rows + columns and x.flags.c_contiguous and y.flags.c_contiguous):
+        return None  # the result has an order of its own in memory
+    x, y = _lined_up(left, x, common + rows + gone), _lined_up(right, y, common + gone + columns)
+    with np.errstate(all="ignore"):  # as NumPy, which does not look at what it meets
+        if gone and rows + columns:
+            inner = prod(sizes[name] for name in gone)
+            made: Any = np.matmul(x.reshape(-1, inner), y.reshape(inner, -1))
+            made = made.reshape([sizes[name] for name in output])
+        elif gone:
+            made = reduced(np.add, x * y, tuple(range(len(common), x.ndim)), False)
+        else:
+            made = x[(..., *(None,) * len(columns))] * y[(*(slice(None),) * len(common), *(None,) * len(rows))]
+            made = made + made.dtype.type(0) if made.dtype.kind == "f" else made  # no zero is negative
+    return near(made) if type(made) is _ndarray else made
+
+
+def _lined_up(names: str, x: np.ndarray, wanted: str) -> np.ndarray:
+    """An array with its axes in this order."""
+    return x if names == wanted else x.transpose([names.index(name) for name in wanted])
 
 
 # -- functions that write --------------------------------------------------------------------------------------------
@@ -457,7 +553,8 @@ _METHODS: dict[str, Function] = {
 }
 """Methods of ndarray, and the functions whose rules they follow."""
 _HOUSE: dict[Key, Function] = {
-    function: _computed_by(function) for function in (np.dot, *_VECTORS, *_PARTS, *_FOLDS, *VIEWS, *TOLD, *NEW, *SHORT)
+    function: _computed_by(function)
+    for function in (np.dot, np.einsum, *_VECTORS, *_PARTS, *_FOLDS, *VIEWS, *TOLD, *NEW, *SHORT)
 }
 _BEFORE_WRITTEN = {function: _position_of_written(function) for function in _HOUSE}
 _DTYPE_AT = {function: _position_of(("dtype",), function) for function in _HOUSE}

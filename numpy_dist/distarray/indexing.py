@@ -6,6 +6,7 @@ import operator
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
+from math import prod
 from types import EllipsisType, NoneType
 from typing import Any, Self, SupportsIndex, overload
 
@@ -22,6 +23,8 @@ from numpy_dist.ir import structure
 BASIC = frozenset({int, slice, NoneType, EllipsisType, np.int64, np.int32, np.intp})
 """Types of the items of basic indices."""
 _are_basic = BASIC.issuperset
+_are_integers = frozenset({int}).issuperset
+_LISTED = 64  # items of a list that is looked at for what it selects
 _ndarray = np.ndarray
 _new = object.__new__
 _BLOCK_BYTES = 1 << 16
@@ -62,15 +65,29 @@ def _opens(x: engine.Handle, key: object) -> bool:
     return windows.can_open(x, used=read)
 
 
-def _picks_elements(key: object, ndim: int) -> bool:
-    """Whether an index has an array of integers for each axis, and nothing else."""
+def _picks_few(key: object, array: np.ndarray) -> bool:
+    """Whether an index has arrays or lists of integers, and selects few bytes, as shapes tell."""
     items = key if type(key) is tuple else (key,)
-    return len(items) == ndim and all(_is_array(item) and item.dtype.kind in "iu" for item in items)
+    if len(items) > array.ndim:
+        return False
+    shapes: set[tuple[int, ...]] = set()
+    count = prod(array.shape[len(items) :])
+    for item, length in zip(items, array.shape, strict=False):
+        kind = type(item)
+        if kind is slice:
+            count *= len(range(*item.indices(length)))
+        elif kind is list and item and len(item) <= _LISTED and _are_integers(map(type, item)):
+            shapes.add((len(item),))
+        elif _is_array(item) and item.dtype.kind in "iu":
+            shapes.add(item.shape)
+        elif kind not in BASIC or item is None or item is Ellipsis:
+            return False
+    return bool(shapes) and count * prod(map(prod, shapes)) * array.itemsize < windows.limit
 
 
 def _can_be_seen(x: engine.Handle, key: object) -> bool:
     """Whether what an index selects is looked at through the array's window, which is opened now."""
-    return bool(windows.limit) and (is_basic(key) or _picks_elements(key, x._array.ndim)) and windows.can_open(x)
+    return bool(windows.limit) and (is_basic(key) or _picks_few(key, x._array)) and windows.can_open(x)
 
 
 def _is_mask(item: engine.Handle | np.ndarray) -> bool:
@@ -222,7 +239,7 @@ class Indexing(engine.Handle):
                 return made
             if windows.limit and not self._window.readable and is_basic(key) and _opens(self, key):
                 return self[key]
-            if windows.limit and _picks_elements(key, self._array.ndim):
+            if windows.limit and _picks_few(key, self._array):
                 if self._window.readable or windows.can_open(self):
                     found = windows.picked(self, key)
                     if found is not None:

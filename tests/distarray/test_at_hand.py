@@ -688,6 +688,38 @@ def test_an_interrupt_leaves_the_error_state(
         large[1] / 0
 
 
+FEW: list[Any] = [
+    [3, 1],
+    (2, [1, 5]),
+    (slice(1, 4), [0, 2]),
+    np.array([5, 5]),
+    (np.array([[1], [2]]), np.array([4, 0])),
+]
+
+
+@pytest.mark.parametrize("key", FEW, ids=str)
+def test_few_rows_that_indices_pick_of_a_large_array_are_at_hand(large: Any, key: Any) -> None:
+    theirs = np.arange(N * N, dtype=float).reshape(N, N)
+    found = large[key]
+    assert type(found) is AtHand
+    np.testing.assert_array_equal(found.gather(), theirs[key])
+    large[key] = -found
+    theirs[key] = -theirs[key]
+    np.testing.assert_array_equal(large.gather(), theirs)
+
+
+@pytest.mark.parametrize("key", [[N, 0], (0, [0, -N - 1]), (np.array([0, 1]), np.array([0, 1, 2]))], ids=str)
+def test_indices_that_pick_nothing_raise_numpys_errors(large: Any, key: Any) -> None:
+    with pytest.raises(IndexError) as expected:
+        np.zeros((N, N))[key]
+    with pytest.raises(IndexError) as found:
+        large[key]
+    assert str(found.value) == str(expected.value)
+    with pytest.raises(IndexError) as found:
+        large[key] = 0
+    assert str(found.value) == str(expected.value)
+
+
 @pytest.mark.parametrize("moment", [0, 1])
 def test_an_interrupt_of_an_exchange_leaves_the_error_state(
     large: Any, moment: int, monkeypatch: pytest.MonkeyPatch
