@@ -657,12 +657,12 @@ def assign(x: Handle, key: Any, value: Any) -> bool:
         return False
     real, kind, given = x._real, type(key), type(value)
     if given in NUMBERS:
-        char = real.dtype.char
-        if not (char == "d" and given in _REALS) and not converts(given, char):
+        if not (real.dtype is _DOUBLE and given in _REALS) and not converts(given, real.dtype.char):
             return False
-        if kind is tuple and len(key) == real.ndim and _are_integers(map(type, key)):  # an element
-            real[key] = value
-            return True
+        if kind is tuple and len(key) == real.ndim:
+            if (len(key) == 2 and type(key[0]) is int is type(key[1])) or _are_integers(map(type, key)):
+                real[key] = value  # an element
+                return True
     basic = kind in BASIC or (kind is tuple and _are_basic(map(type, key)))
     if not basic:  # a mask over a large array is left to the engine, which may fuse it
         key = key_of(key, _INDICES if type(x) is AtHand else _INTEGERS)
@@ -785,6 +785,8 @@ def _product(name: str, left: object, right: object) -> object:
     a, b = elements(left, type(left)), elements(right, type(right))
     if a is None or b is None or a.dtype is not b.dtype or not (a.ndim and b.ndim):
         return None
+    if name == "dot" and a.shape == b.shape == _ONE and a.dtype.char in "fd" and _DOT_TELLS:
+        return watch.applied(_ndarray.dot, name, (a, b))  # no zero is added to the product of two numbers
     if a.ndim > 2 or b.ndim > 2:
         if name != "matmul" or not _are_stacks(a, b):
             return None

@@ -48,12 +48,6 @@ def apart(value: np.ndarray, target: np.ndarray) -> np.ndarray:
     return value
 
 
-def _asked_for(part: object, nbytes: int) -> object:
-    """An element of an array of so many bytes, of which note is taken that it goes to Python."""
-    windows.asked_for(nbytes)
-    return part
-
-
 def _is_array(item: object) -> bool:
     return engine.is_handle(item) or isinstance(item, np.ndarray)
 
@@ -83,6 +77,13 @@ def _picks_few(key: object, array: np.ndarray) -> bool:
         elif kind not in BASIC or item is None or item is Ellipsis:
             return False
     return bool(shapes) and count * prod(map(prod, shapes)) * array.itemsize < windows.limit
+
+
+def _picked(x: engine.Handle, key: object) -> object:
+    """What such an index selects of a sharded array that is seen through its window; None elsewhere."""
+    if not windows.limit or not _picks_few(key, x._array) or not (x._window.readable or windows.can_open(x)):
+        return None
+    return windows.picked(x, key)
 
 
 def _can_be_seen(x: engine.Handle, key: object) -> bool:
@@ -226,7 +227,9 @@ class Indexing(engine.Handle):
                 if window.walk is not None:
                     window.walk.looked(key)
                 if type(part) is not _ndarray:
-                    return _asked_for(part, self._real.nbytes) if windows.eager else part
+                    if windows.eager:
+                        windows.asked_for(self._real.nbytes)
+                    return part
                 nbytes = part.nbytes
                 if nbytes < windows.limit and nbytes != self._real.nbytes:
                     near: engine.Handle = _new(windows.class_at_hand)  # as `windows.at_hand` does
@@ -239,11 +242,9 @@ class Indexing(engine.Handle):
                 return made
             if windows.limit and not self._window.readable and is_basic(key) and _opens(self, key):
                 return self[key]
-            if windows.limit and _picks_few(key, self._array):
-                if self._window.readable or windows.can_open(self):
-                    found = windows.picked(self, key)
-                    if found is not None:
-                        return found
+            made = _picked(self, key)
+            if made is not None:
+                return made
         if kind in BASIC or (kind is tuple and _are_basic(map(type, key))):
             if self._storage is None:
                 part = self._array[key]
@@ -254,6 +255,8 @@ class Indexing(engine.Handle):
                 made._owner = self if self._array.base is None else getattr(self, "_owner", self)
                 return made
             return self._owned(self._view(structure.index, key)) if kind is slice else self._basic_view(key)
+        if kind is _ndarray and self._storage is None and key.dtype.kind in "iub":
+            return wrap(type(self), self._array[key])
         if _fields(key):
             return self._view(structure.fields, key)
         items = tuple(_normal(item) for item in (key if isinstance(key, tuple) else (key,)))

@@ -144,6 +144,8 @@ MADE_OF_MANY = {
     "accumulated minimum": np.minimum.accumulate,
     "multiply.reduce": np.multiply.reduce,
     "dot": lambda x: np.dot(x.ravel()[:70], x.ravel()[-70:]) if x.size > 70 else x,
+    "dot of two numbers": lambda x: [np.dot(x.ravel()[k : k + 1], x.ravel()[-1:]) for k in range(6)],
+    "dot of nothing": lambda x: np.dot(x.ravel()[:0], x.ravel()[:0]),
     "vdot": lambda x: np.vdot(x.ravel()[:70], x.ravel()[-70:]),
     "vdot of strided ones": lambda x: np.vdot(x.ravel()[:300:3], x.ravel()[:300:3][::-1]),
     "vecdot": lambda x: np.vecdot(x.ravel()[:70], x.ravel()[-70:]),
