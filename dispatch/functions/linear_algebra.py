@@ -380,7 +380,6 @@ def _matrices(a: DistArray, b: DistArray, dtype: np.dtype, name: str) -> DistArr
     choices = tuple(costs.items())
     way, result = _with_panels(_box_layout(a), _box_layout(b), (m, k, n), choices, _known_of_ranks())
     return way(a, b, dtype, name) if result is None else _by_panels(a, b, result, dtype, name)
-    return min(costs, key=lambda algorithm: costs[algorithm])(a, b, dtype, name)
 
 
 @functools.lru_cache(maxsize=1024)
