@@ -26,6 +26,7 @@ _PLAIN = (type(None), bool, int, str)
 _GROUPS: dict[str, Callable[[list], object]] = {"tuple": tuple, "set": set, "frozenset": frozenset}
 _BYTES: dict[str, Callable[[bytes], object]] = {"bytes": bytes, "bytearray": bytearray}
 _LONG = 1 << 13  # bits of an integer that is written as hexadecimal digits: Python limits decimal ones
+# A dataclass that is one of these has more than its fields.
 _VALUES = (dict, list, set, frozenset, tuple, str, bytes, bytearray, int, float, complex)
 
 
