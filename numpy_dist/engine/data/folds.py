@@ -88,7 +88,7 @@ def folded_along(
     if not rows.flags.c_contiguous:
         rows = rows.copy()
     if floating and (ufunc is np.add or ufunc is np.maximum or ufunc is np.minimum):
-        made = watch.watched(_in_tree, "reduce", ufunc, rows)
+        made = watch.applied(_in_tree, "reduce", (ufunc, rows))
     else:
         made = ufunc.reduce(rows, 1)
     if floating and ufunc is not np.add and elements.size > TILE_ELEMENTS and _has_zeros(made):

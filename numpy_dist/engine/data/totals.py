@@ -125,7 +125,7 @@ def folded(ufunc: np.ufunc, elements: np.ndarray, dtype: DTypeLike | None = None
         options = {}
     # One event is told once, whichever of the chunks have met it.
     fold = _fold_chunks if ufunc is np.add and floating and len(elements) > CHUNK else ufunc.reduce
-    made = watch.watched(fold, "reduce", elements, **options)
+    made = watch.watched(fold, "reduce", elements, **options) if options else watch.applied(fold, "reduce", (elements,))
     ordered = floating and ufunc is not np.add and ufunc not in TRUTHS
     if ordered and not (made.real and (made.imag or made.dtype.kind == "f")):
         return None  # of zeros of both signs, NumPy takes one or the other, depending on where they lie
