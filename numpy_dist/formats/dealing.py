@@ -120,7 +120,7 @@ class _Held(NamedTuple):
 
 def _held(want: Want) -> dict[int, _Held]:
     """Of the pieces of which somebody wants rows, who does."""
-    edges, found = want.stream.edges, {}
+    edges, found = want.stream.edges, dict[int, _Held]()
     for rank, (lo, hi) in enumerate(want.parts):
         piece = bisect_right(edges, lo) - 1
         while lo < hi and piece < len(edges) - 1:
