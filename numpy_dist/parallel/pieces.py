@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from numpy_dist.parallel.columns import even_bounds
 
-_LEAST = 1 << 12  # elements that are worth no further message
+_LEAST = 1 << 15  # elements that are worth no further message
 
 
 def pieces(extent: int, each: int, most: int) -> list[tuple[int, int]]:

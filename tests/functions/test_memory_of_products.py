@@ -156,12 +156,11 @@ def test_contractions() -> None:
     check(lambda t, u: np.einsum("abi,abj->ij", t, u), t, u)
 
 
-@pytest.mark.spmd(ranks=(2, 3, 6, 8))
+@pytest.mark.spmd(ranks=(2, 3, 6))
 @pytest.mark.parametrize("splits", [(None, None), (0, 0), (0, 1), (1, 0), (1, 1)])
-@pytest.mark.parametrize("shape", [(400, 400, 400), (20, 12_000, 20)])
-def test_products_of_some_hundred_kilobytes(shape: tuple[int, int, int], splits: tuple[int | None, int | None]) -> None:
-    (m, k, n), (left, right) = shape, splits
-    check(np.matmul, array((m, k), left), array((k, n), right))
+def test_narrow_results_of_a_long_sum(splits: tuple[int | None, int | None]) -> None:
+    left, right = splits
+    check(np.matmul, array((20, 12_000), left), array((12_000, 20), right))
 
 
 @pytest.mark.spmd(ranks=(2, 3, 6))
@@ -170,5 +169,5 @@ def test_products_of_some_hundred_kilobytes(shape: tuple[int, int, int], splits:
 def test_narrow_results_of_a_short_sum(splits: tuple[int, int], width: int) -> None:
     """Nothing is redistributed, and the partial products of one column come in pieces."""
     left, right = splits
-    check(np.matmul, array((12_000, 30), left), array((30, width), right))
-    check(np.matmul, array((width, 30), 1 - right), array((30, 12_000), 1 - left))
+    check(np.matmul, array((60_000, 30), left), array((30, width), right))
+    check(np.matmul, array((width, 30), 1 - right), array((30, 60_000), 1 - left))

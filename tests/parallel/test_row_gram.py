@@ -107,7 +107,6 @@ def test_an_array_and_its_adjoint(size: int, split: int, monkeypatch: pytest.Mon
         calls.append(get_communicator().rank)
         return gram(rows)
 
-    monkeypatch.setattr("numpy_dist.parallel.pieces._LEAST", 1 << 15)  # in one piece, of which BLAS's is counted
     monkeypatch.setattr(contraction, "gram", noted)
     monkeypatch.setattr("numpy_dist.parallel.row_gram.gram", noted)
 
