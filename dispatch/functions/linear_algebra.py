@@ -367,6 +367,8 @@ def _matrices(a: DistArray, b: DistArray, dtype: np.dtype, name: str) -> DistArr
                     return _gram_by_contraction(a, b, of_rows, dtype, name)
         if k < _FOR_TURNS * size and min(m, n) >= _FOR_PANELS:
             costs[_by_blocks] = _moved(a, 0) + _moved(b, 0) + best_mesh(m, k, n, size)[1]
+    if size == 1 and engine.device(dtype) is None:  # whatever the axis that is cut: with the bits of NumPy's product
+        return _by_rows(a, b, dtype, name)
     if size == 1 or engine.device(dtype) is not None or not _lie_in_boxes(a, b):
         return min(costs, key=lambda algorithm: costs[algorithm])(a, b, dtype, name)
     if min(m, n) < _FOR_PANELS:
