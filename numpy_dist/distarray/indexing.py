@@ -59,14 +59,14 @@ def _opens(x: engine.Handle, key: object) -> bool:
     return windows.can_open(x, used=read)
 
 
-def _picks_few(key: object, array: np.ndarray) -> bool:
-    """Whether an index has arrays or lists of integers, and selects few bytes, as shapes tell."""
+def _picks_few(key: object, shape: tuple[int, ...], itemsize: int) -> bool:
+    """Whether an index has arrays or lists of integers, and selects few bytes of an array of this shape."""
     items = key if type(key) is tuple else (key,)
-    if len(items) > array.ndim:
+    if len(items) > len(shape):
         return False
-    shapes: set[tuple[int, ...]] = set()
-    count = prod(array.shape[len(items) :])
-    for item, length in zip(items, array.shape, strict=False):
+    shapes: set[tuple[int, ...]] = set()  # of arrays of positions
+    count = prod(shape[len(items) :])
+    for item, length in zip(items, shape, strict=False):
         kind = type(item)
         if kind is slice:
             count *= len(range(*item.indices(length)))
@@ -76,19 +76,23 @@ def _picks_few(key: object, array: np.ndarray) -> bool:
             shapes.add(item.shape)
         elif kind not in BASIC or item is None or item is Ellipsis:
             return False
-    return bool(shapes) and count * prod(map(prod, shapes)) * array.itemsize < windows.limit
+    return bool(shapes) and count * prod(map(prod, shapes)) * itemsize < windows.limit
 
 
 def _picked(x: engine.Handle, key: object) -> object:
     """What such an index selects of a sharded array that is seen through its window; None elsewhere."""
-    if not windows.limit or not _picks_few(key, x._array) or not (x._window.readable or windows.can_open(x)):
+    if not windows.limit or not _picks_few(key, x._array.shape, x._array.itemsize):
+        return None
+    if not (x._window.readable or windows.can_open(x)):
         return None
     return windows.picked(x, key)
 
 
 def _can_be_seen(x: engine.Handle, key: object) -> bool:
     """Whether what an index selects is looked at through the array's window, which is opened now."""
-    return bool(windows.limit) and (is_basic(key) or _picks_few(key, x._array)) and windows.can_open(x)
+    if not windows.limit or not (is_basic(key) or _picks_few(key, x._array.shape, x._array.itemsize)):
+        return False
+    return windows.can_open(x)
 
 
 def _is_mask(item: engine.Handle | np.ndarray) -> bool:
