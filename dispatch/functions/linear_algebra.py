@@ -30,7 +30,7 @@ from numpy_dist.parallel.narrow_product import narrow_product, words_of_narrow
 from numpy_dist.parallel.panel_gram import panel_gram, words_of_panel_gram
 from numpy_dist.parallel.panels import HeldMatrix, panel_product, words_of_panels
 from numpy_dist.parallel.partial_product import partial_product
-from numpy_dist.parallel.pieces import pieces
+from numpy_dist.parallel.pieces import at_most, pieces
 from numpy_dist.parallel.row_gram import row_gram
 from numpy_dist.settings import config
 
@@ -414,8 +414,9 @@ def _with_panels(
         _by_rows: of_left[0] + min(of_right),
         _by_columns: of_right[1] + min(of_left),
     }
-    best = min(costs, key=lambda cost: cost[1])[0]
-    if min(m, n) < _FOR_PANELS and whole[best] * 8 <= m * k + k * n:
+    best, nelements = min(costs, key=lambda cost: cost[1])[0], m * k + k * n
+    few = nelements <= at_most(0) * engine.runtime().size
+    if min(m, n) < _FOR_PANELS and (few or whole[best] * 8 <= nelements):
         return best, None
     # Operands that do not lie as they are needed would be redistributed: for rows and columns of the result, which are
     # made in place, and for partial products that are too large to be made of panels.
