@@ -89,7 +89,7 @@ def _singular_values(a: DistArray) -> np.ndarray:
     (rows,), comm = _tall_rows(_upright(a)), engine.runtime().comm
     small = triangles(rows, comm, threads_of_rank())
     scale = 1.0 if np.isfinite(small).all() else single_matrix.power_of_two(rows)
-    small = small if scale == 1.0 else triangles(rows * scale, comm, threads_of_rank())
+    small = small if scale == 1.0 else triangles(on_host(rows) * scale, comm, threads_of_rank())
     kind = np.linalg.svd(np.zeros((1, 1), a.dtype), compute_uv=False).dtype
     try:
         found = agreed(lambda: np.linalg.svd(small, compute_uv=False))
@@ -155,7 +155,7 @@ def _of_reduced_system(
     matrix, right, rest = reduced_system(rows, sides, comm, threads_of_rank())
     scale = 1.0 if np.isfinite(matrix).all() else single_matrix.power_of_two(rows)
     if scale != 1.0:
-        matrix, right, rest = reduced_system(rows * scale, sides, comm, threads_of_rank())
+        matrix, right, rest = reduced_system(on_host(rows) * scale, on_host(sides), comm, threads_of_rank())
     x, more, rank, values = agreed(lambda: np.linalg.lstsq(matrix, right, cutoff))
     if rank < n or m == n:
         rest = np.zeros(0)

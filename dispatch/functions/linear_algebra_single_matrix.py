@@ -14,6 +14,7 @@ import numpy as np
 
 from numpy_dist import engine
 from numpy_dist.argument_types import Function
+from numpy_dist.backends.library import Array, on_host
 from numpy_dist.dispatch.core.operands import rebuild
 from numpy_dist.dispatch.patterns.blocks import row_bounds
 from numpy_dist.dispatch.patterns.dealt_columns import (
@@ -229,9 +230,9 @@ def tall_singular(a: DistArray, by_rule: bool) -> object:
     return rebuild(type(like), [made, *found])
 
 
-def power_of_two(rows: np.ndarray) -> float:
+def power_of_two(rows: Array) -> float:
     """By what a tall matrix is to be multiplied such that no norm overflows; 1 where it has no norm. Collective."""
-    largest = np.max(engine.runtime().comm.allgather(np.abs(rows).max(initial=0)))
+    largest = np.max(engine.runtime().comm.allgather(np.abs(on_host(rows)).max(initial=0)))
     return float(2.0 ** -np.ceil(np.log2(largest))) if np.isfinite(largest) and largest else 1.0
 
 
