@@ -24,6 +24,7 @@ BASIC = frozenset({int, slice, NoneType, EllipsisType, np.int64, np.int32, np.in
 """Types of the items of basic indices."""
 _are_basic = BASIC.issuperset
 _are_integers = frozenset({int}).issuperset
+_are_bounds = frozenset({int, NoneType}).issuperset
 _LISTED = 64  # items of a list that is looked at for what it selects
 _ndarray = np.ndarray
 _new = object.__new__
@@ -69,6 +70,8 @@ def _picks_few(key: object, shape: tuple[int, ...], itemsize: int) -> bool:
     for item, length in zip(items, shape, strict=False):
         kind = type(item)
         if kind is slice:
+            if not _are_bounds({type(item.start), type(item.stop), type(item.step)}) or item.step == 0:
+                return False
             count *= len(range(*item.indices(length)))
         elif kind is list and item and len(item) <= _LISTED and _are_integers(map(type, item)):
             shapes.add((len(item),))
