@@ -508,8 +508,8 @@ class Operators(engine.Handle):
 
 
 def _replay_into(op: Op, inputs: tuple, kwargs: Keywords) -> object:
-    """A call with `out` and nothing else that was recorded before; None for other calls."""
-    if len(kwargs) > 1 or "out" not in kwargs:
+    """A call with one output and nothing else that was recorded before; None for other calls."""
+    if len(kwargs) > 1 or len(kwargs.get("out", ())) != 1:
         return None
     out = kwargs["out"][0]
     if windows.eager and op.ufunc is not None and engine.is_handle(out):
