@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -367,7 +368,13 @@ def test_what_scipy_takes_all_the_same() -> None:
             (lambda a: sl.qr(a), (nothing.astype("i"),)),
             (sl.expm, (np.ones((1, 1), bool),)),
         ):
-            expected, found = function(*operands), function(*map(nd.asarray, operands))
+            try:
+                expected = function(*operands)
+            except Exception as error:  # as newer versions raise for some
+                with pytest.raises(type(error), match=re.escape(str(error))):
+                    function(*map(nd.asarray, operands))
+                continue
+            found = function(*map(nd.asarray, operands))
             pairs = zip(found, expected, strict=True) if isinstance(found, tuple) else [(found, expected)]
             for ours, theirs in pairs:
                 assert ours.dtype == theirs.dtype
