@@ -168,7 +168,9 @@ class Signals:
 
     def __exit__(self, *_: object) -> None:
         for number, handler in self._before.items():
-            signal.signal(number, handler)
+            # A job that SIGTERM has ended is told by an exit code, which one more must not take away.
+            again = number == self.first == signal.SIGTERM
+            signal.signal(number, signal.SIG_IGN if again else handler)
 
     def attach(self, process: subprocess.Popen[bytes]) -> None:
         """Pass signals on to `process` from now on, and one that has come already."""
