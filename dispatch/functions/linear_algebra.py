@@ -293,10 +293,16 @@ def _product(a: DistArray, b: DistArray, dtype: np.dtype, name: str) -> DistArra
     """``a @ b`` for any number of axes of `a` and one or two of `b`; a scalar for two vectors."""
     if dtype.hasobject:
         decline("arrays of Python objects")
-    if dtype.kind != "m" and dtype != np.float16 and engine.runtime().size == 1 and engine.device(dtype) is None:
-        if _is_at_hand(a) and _is_at_hand(b):
-            return _of_one_rank(a, b, dtype, name)
+    a, b = _had_by_all(a), _had_by_all(b)
     shape = (*a.shape[:-1], *b.shape[1:])
+    if dtype.kind != "m" and dtype != np.float16 and engine.device(dtype) is None:
+        if engine.runtime().size == 1:
+            whole = _is_at_hand(a) and _is_at_hand(b)
+        else:
+            small = not engine.default_shard(max(a.nbytes, b.nbytes, prod(shape) * dtype.itemsize))
+            whole = small and not engine.is_sharded(a) and not engine.is_sharded(b)
+        if whole:
+            return _of_one_rank(a, b, dtype, name)
     left = np.reshape(a, (prod(a.shape[:-1]), a.shape[-1]))
     right = b if b.ndim == 2 else np.reshape(b, (-1, 1))
     if dtype.kind == "m":
@@ -305,6 +311,12 @@ def _product(a: DistArray, b: DistArray, dtype: np.dtype, name: str) -> DistArra
         left, right = (_for_product(x, dtype) for x in (left, right))
         result = np.reshape(_matrices(left, right, dtype, name), shape)
     return engine.item(result) if not shape else result
+
+
+def _had_by_all(x: DistArray) -> DistArray:
+    """An operand of which each rank has all, as a replicated array: nothing of it has to travel."""
+    layout = _box_layout(x)
+    return engine.replicated(engine.shard(x)) if layout is not None and layout.is_replicated else x
 
 
 def _work_dtype(dtype: np.dtype) -> np.dtype:
@@ -482,7 +494,7 @@ def _is_at_hand(x: DistArray) -> bool:
 
 
 def _of_one_rank(a: DistArray, b: DistArray, dtype: np.dtype, name: str) -> DistArray | np.generic:
-    """NumPy's product of what the only rank has, as it lies there."""
+    """NumPy's product of what the only rank has, as it lies there; or a small one of what each rank has."""
     left, right = engine.shard(a), engine.shard(b)
     shape = (*a.shape[:-1], *b.shape[1:])
     # A plan has no memory in which a product could lie.
@@ -776,7 +788,7 @@ def _by_contraction(a: DistArray, b: DistArray, dtype: np.dtype, name: str) -> D
     with engine.Scratch() as scratch, events_reported(name):
         contraction = _contraction(rows, most, result, dtype, scratch)
         contraction.product(left, right)
-        return engine.from_local(contraction.out, result)
+        return _sum_of_all(contraction.out, result)
 
 
 def _by_partial_products(
@@ -790,7 +802,7 @@ def _by_partial_products(
             partial_product(*_held(a, b), shares, comm, product, most, passing.empty)
         contraction = _contraction(rows, most, result, dtype, scratch)
         contraction.sum(product)
-        return engine.from_local(contraction.out, result)
+        return _sum_of_all(contraction.out, result)
 
 
 def _gram_by_contraction(a: DistArray, b: DistArray, of_rows: bool, dtype: np.dtype, name: str) -> DistArray:
@@ -813,7 +825,7 @@ def _halved(x: DistArray, adjoint: bool, conjugated: bool, dtype: np.dtype, name
         product = contraction.out
         if conjugated:
             np.conjugate(product, out=product)
-        return engine.from_local(product.astype(dtype, copy=False), result)
+        return _sum_of_all(product.astype(dtype, copy=False), result)
 
 
 # How many times as many elements a way for which operands lie well moves at least, where it is left for panels.
@@ -827,6 +839,11 @@ def _contraction(rows: Layout, most: int, result: Layout, dtype: np.dtype, scrat
     out = scratch.empty((0,) if box is None else box_shape(box), dtype)
     holders = [high > low for low, high in row_bounds(rows)]
     return Contraction(holders, result, engine.runtime().comm, out, most, scratch.empty, _work_dtype(dtype))
+
+
+def _sum_of_all(made: np.ndarray, layout: Layout) -> DistArray:
+    """What has been added up in memory that was lent; a small one, which all ranks have, as a replicated array."""
+    return engine.replicated(made.copy()) if layout.is_replicated else engine.from_local(made, layout)
 
 
 def _layout_of_sum(shape: tuple[int, int], dtype: np.dtype, halved: bool = False) -> Layout:

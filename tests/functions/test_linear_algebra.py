@@ -150,6 +150,25 @@ def test_what_is_moved():
     run_simulated(3, on_each_rank)
 
 
+def test_what_all_ranks_have_does_not_travel():
+    """A small sum of products is told to all ranks; the next products with it need no message."""
+
+    def on_each_rank():
+        with config(FALLBACK="error"), forbid_gathers():
+            x = split(np.ones((3 * config.MIN_SHARD_BYTES // 40, 5)), 0)
+            slope, totals = x.T @ x[:, 0], np.sum(x, axis=0)
+            engine.force(slope, totals)
+            counters = engine.runtime().comm.counters
+            counters.reset()
+            made = x @ (2 * slope)
+            engine.force(made, x @ totals, np.outer(slope, slope) @ totals)
+            assert slope @ totals == 5 * len(x) ** 2
+            assert counters.messages == counters.collectives == 0
+            assert made[0] == 2 * 5 * len(x)
+
+    run_simulated(3, on_each_rank)
+
+
 def test_floating_point_events():
     """What one rank meets, all ranks tell."""
     values = np.ones((6, 4))
