@@ -14,6 +14,7 @@ from typing import Any
 
 WAITED_FOR = {
     "matplotlib.axes": "numpy_dist.interop.plot_hooks:take_over_axes",
+    "numpy.testing": "numpy_dist.interop.assertions:take_over",
     "pandas": "numpy_dist.interop.pandas_masks:take_over",
     "seaborn": "numpy_dist.interop.plot_hooks:take_over_seaborn",
 }

@@ -36,8 +36,23 @@ import pandas
 print(watches(), hasattr(pandas.DataFrame.groupby, "numpy_dist_own"))
 import seaborn
 import matplotlib.axes
+import numpy.testing
 print(watches(), hasattr(seaborn.histplot, "numpy_dist_own"), hasattr(matplotlib.axes.Axes.plot, "numpy_dist_own"))
 """
-    everything = "[['matplotlib.axes', 'pandas', 'seaborn']]"
-    rest = "[['matplotlib.axes', 'seaborn']]"
-    assert printed(code) == [everything, everything, f"{rest} True", "[] True True"]
+    first, second, third, last = printed(code)
+    assert first == second == "[['matplotlib.axes', 'numpy.testing', 'pandas', 'seaborn']]"
+    assert third in ("[['matplotlib.axes', 'numpy.testing', 'seaborn']] True", "[['matplotlib.axes', 'seaborn']] True")
+    assert last == "[] True True"
+
+
+def test_assertions_are_put_before_in_either_order() -> None:
+    """Where NumPy's module of assertions is imported first, and where last."""
+    found = "print(hasattr(numpy.testing.assert_equal, 'numpy_dist_own'))"
+    assert printed(f"import numpy.testing; {found}")[-1] == "True"
+    done = subprocess.run(
+        [sys.executable, "-c", f"import numpy.testing, numpy_dist; {found}"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.stdout == "True\n", done.stderr
