@@ -161,7 +161,7 @@ class Chunks:
             if not count:
                 break
             taken = flat[: count * width].reshape(count, width)
-            self._parts.append(self._reduce(taken, axis=1, dtype=_loop_type(self._dtype)))
+            self._parts.append(self._reduce(taken, axis=1, dtype=loop_type(self._dtype)))
             flat = flat[count * width :]
             self._done += count * width
         self._rest = flat.copy()
@@ -221,7 +221,7 @@ class Blocks:
         block, begins = self._block()
         part = self._parts[block, self._column : self._column + elements.size]
         if begins:
-            part[...] = self._ufunc.reduce(elements[None], axis=0, dtype=_loop_type(self._dtype))
+            part[...] = self._ufunc.reduce(elements[None], axis=0, dtype=loop_type(self._dtype))
         else:
             self._ufunc(part, elements, out=part)
 
@@ -231,7 +231,7 @@ class Blocks:
         if begins:
             count = max(1, len(rows) // ROWS)
             blocks = rows.reshape(count, -1, self._tree.inner)
-            self._parts[block : block + count] = self._ufunc.reduce(blocks, axis=1, dtype=_loop_type(rows.dtype))
+            self._parts[block : block + count] = self._ufunc.reduce(blocks, axis=1, dtype=loop_type(rows.dtype))
             return
         part = self._parts[block]
         for row in rows:
@@ -252,9 +252,9 @@ def one_nan(ufunc: np.ufunc, parts: np.ndarray) -> None:
 
 def fold_chunks(reduce: Callable[..., np.ndarray], parts: np.ndarray) -> np.ndarray:
     """The results of the results of chunks or blocks, which are counted along axis 1."""
-    return parts[:, 0] if parts.shape[1] == 1 else reduce(parts, axis=1, dtype=_loop_type(parts.dtype))
+    return parts[:, 0] if parts.shape[1] == 1 else reduce(parts, axis=1, dtype=loop_type(parts.dtype))
 
 
-def _loop_type(dtype: np.dtype) -> type[np.generic] | None:
+def loop_type(dtype: np.dtype) -> type[np.generic] | None:
     """What asks a reduction for a loop: a type, without byte order; units of time are the operand's own."""
     return dtype.type if dtype.kind in "biufc" else None

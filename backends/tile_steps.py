@@ -9,7 +9,7 @@ import numpy as np
 
 from numpy_dist.backends.base import ReduceStep, Step, Temp
 from numpy_dist.backends.scratch import TileScratch, assign_slots
-from numpy_dist.backends.summation import Blocks, Chunks, Leading, neutral, tree_of
+from numpy_dist.backends.summation import Blocks, Chunks, Leading, loop_type, neutral, tree_of
 from numpy_dist.ir.ops import COPY, wants_ascending
 
 if TYPE_CHECKING:
@@ -240,7 +240,7 @@ class TileSteps:
             return lambda values: self._sums[which].feed(tile(values))
 
         def call(values: Values) -> None:
-            whole = ufunc.reduce(tile(values), axis=axes, dtype=_loop_type(dtype), keepdims=True)
+            whole = ufunc.reduce(tile(values), axis=axes, dtype=loop_type(dtype), keepdims=True)
             _accumulate(self._steps[number], whole, self._where)  # type: ignore[arg-type]
 
         return call
@@ -333,11 +333,6 @@ def _ufunc(step: ReduceStep) -> np.ufunc:
     ufunc = step.op.ufunc
     assert ufunc is not None
     return ufunc
-
-
-def _loop_type(dtype: np.dtype) -> type[np.generic] | None:
-    """What asks a reduction for a loop: a type, without byte order; units of time are the operand's own."""
-    return dtype.type if dtype.kind in "biufc" else None
 
 
 def _accumulate(step: ReduceStep, result: np.ndarray, where: tuple[slice, ...]) -> None:

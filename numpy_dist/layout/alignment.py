@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from numpy_dist.layout.layout import Layout
-from numpy_dist.layout.regions import Box, Region
+from numpy_dist.layout.regions import Box, Region, box_empty, region_hull
 from numpy_dist.layout.views import ViewMap, storage_region
 
 if TYPE_CHECKING:
@@ -42,16 +42,6 @@ class Access:
         return self._hash  # worked out once: there is an entry for each rank
 
 
-def hull(region: Region) -> Box:
-    """The contiguous box that contains a region."""
-    return tuple((r[0], r[-1] + 1) if len(r) else (r.start, r.start) for r in region)
-
-
-def is_empty(box: Box) -> bool:
-    """Whether a box has no elements (a box of no axes has one)."""
-    return any(lo >= hi for lo, hi in box)
-
-
 @lru_cache(maxsize=2048)
 def plan_access(layout: Layout, vmap: ViewMap, space: Layout | BoxList) -> Access:
     """Plan the reading of a view (`vmap` over a storage of `layout`) by ranks that iterate over `space`.
@@ -63,12 +53,12 @@ def plan_access(layout: Layout, vmap: ViewMap, space: Layout | BoxList) -> Acces
     hulls: list[Box | None] = []
     for rank in range(layout.size):
         box = space.box(rank)
-        if box is None or is_empty(box):
+        if box is None or box_empty(box):
             regions.append(None)
             hulls.append(None)
             continue
         region = storage_region(vmap, box)
-        need = hull(region)
+        need = region_hull(region)
         regions.append(region)
         hulls.append(need)
         if mode != FETCH:

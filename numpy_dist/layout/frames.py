@@ -9,7 +9,7 @@ from math import prod
 from typing import NamedTuple
 
 from numpy_dist.layout.layout import Layout
-from numpy_dist.layout.regions import Box
+from numpy_dist.layout.regions import Box, box_contains
 from numpy_dist.layout.views import ViewMap
 
 Origin = tuple[int, ...]
@@ -91,11 +91,7 @@ def cells(box: Box, boxes: Sequence[Box | None]) -> list[Cell]:
         cuts.append(list(pairwise(sorted(side for side in sides if low <= side <= high))))
     found = []
     for cell in product(*cuts):
-        inside = tuple(n for n, other in enumerate(boxes) if other is not None and _within(cell, other))
+        inside = tuple(n for n, other in enumerate(boxes) if other is not None and box_contains(other, cell))
         if inside:
             found.append((cell, inside))
     return found
-
-
-def _within(cell: Box, box: Box) -> bool:
-    return all(a <= lo and hi <= b for (lo, hi), (a, b) in zip(cell, box, strict=True))

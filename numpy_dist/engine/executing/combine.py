@@ -11,7 +11,7 @@ from numpy_dist.engine.events import floating
 from numpy_dist.engine.memory.storage import Storage
 from numpy_dist.engine.planning.actions import Combine
 from numpy_dist.ir.statements import Reduction
-from numpy_dist.layout.regions import Box
+from numpy_dist.layout.regions import Box, box_shape, box_size, box_slices
 
 if TYPE_CHECKING:
     from numpy_dist.engine.executing.executing_rank import ExecutingRank
@@ -72,7 +72,7 @@ def _kept(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, ...]:
 def _gather_all(
     runtime: ExecutingRank, partial: np.ndarray | None, boxes: tuple[Box | None, ...], dtype: np.dtype
 ) -> list[tuple[Box, np.ndarray]]:
-    nbytes = max((_count(b) for b in boxes if b is not None), default=0) * dtype.itemsize
+    nbytes = max((box_size(b) for b in boxes if b is not None), default=0) * dtype.itemsize
     if nbytes <= SMALL:
         received = runtime.comm.allgather((partial, tuple(runtime.events.met)))
         runtime.events.share([met for _, met in received])
@@ -82,18 +82,9 @@ def _gather_all(
     return [(box, part) for box, part in zip(boxes, parts, strict=True) if box is not None]
 
 
-def _count(box: Box) -> int:
-    count = 1
-    for lo, hi in box:
-        count *= hi - lo
-    return count
-
-
 def _within(array: np.ndarray, box: Box, part: Box) -> np.ndarray:
-    key: tuple[slice | EllipsisType, ...] = (
-        *(slice(lo - low, hi - low) for (lo, hi), (low, _) in zip(part, box, strict=True)),
-        ...,
-    )
+    """A part, as a view, of an array of the elements in a box."""
+    key: tuple[slice | EllipsisType, ...] = (*box_slices(part, [low for low, _ in box]), ...)
     return array[key]
 
 
@@ -106,7 +97,7 @@ def _exchange(runtime: ExecutingRank, action: Combine, partial: np.ndarray | Non
 
     sends = [(rank, np.ascontiguousarray(part(box))) for rank, box in action.sends]
     pieces = [
-        (box, part(box) if rank == runtime.rank else np.empty([hi - lo for lo, hi in box], action.dtype))
+        (box, part(box) if rank == runtime.rank else np.empty(box_shape(box), action.dtype))
         for rank, box in action.receives
     ]
     others = zip(action.receives, pieces, strict=True)
@@ -122,7 +113,7 @@ def _folded(
     """The fold of contributions, in rank order, and ``initial`` for the owner's box of the result, as this dtype."""
     ufunc = statement.op.ufunc
     assert ufunc is not None
-    total = np.empty([hi - lo for lo, hi in mine], statement.dtype)
+    total = np.empty(box_shape(mine), statement.dtype)
     seen = np.zeros(total.shape, bool)
 
     def hook(kind: str, flag: int) -> None:

@@ -10,7 +10,7 @@ from numpy_dist.engine.memory.storage import Storage
 from numpy_dist.engine.planning.actions import Fetch, RefreshHalo, Wanted, Widen
 from numpy_dist.engine.planning.transfers import cached_plan
 from numpy_dist.layout.fetch import FetchPlan, Reach
-from numpy_dist.layout.regions import Region
+from numpy_dist.layout.regions import Region, region_size
 
 if TYPE_CHECKING:
     from numpy_dist.backends.memory import Array
@@ -59,7 +59,7 @@ def _start(
 
     finish = runtime.transport.start(
         [(rank, [held(region) for region in regions]) for rank, regions in plan.sends],
-        [(rank, _count(regions) * dtype.itemsize, targets(regions)) for rank, regions in plan.receives],
+        [(rank, sum(map(region_size, regions)) * dtype.itemsize, targets(regions)) for rank, regions in plan.receives],
         dtype,
         plan.marks,
     )
@@ -70,16 +70,6 @@ def _start(
         if memory.address(target) != memory.address(source):
             memory.copy(target, source)
     return finish
-
-
-def _count(regions: Sequence[Region]) -> int:
-    total = 0
-    for region in regions:
-        count = 1
-        for r in region:
-            count *= len(r)
-        total += count
-    return total
 
 
 def refresh_halo(runtime: ExecutingRank, storage: Storage, action: RefreshHalo) -> Callable[[], None] | None:
@@ -141,7 +131,7 @@ def fetch_on_all(runtime: ExecutingRank, storage: Storage, region: Region) -> Fe
     node, and not for each of its ranks.
     """
     nodes = runtime.comm.nodes
-    by_node = bool(nodes) and storage.pool.memory.on_host and _count([region]) * storage.dtype.itemsize >= _HANDED_ON
+    by_node = bool(nodes) and storage.pool.memory.on_host and region_size(region) * storage.dtype.itemsize >= _HANDED_ON
     heads = [nodes.index(node) for node in nodes] if by_node else list(range(runtime.size))
     mine = heads[runtime.rank]
     fetched, finish = fetch_array(runtime, storage, tuple((region,) if n == h else () for n, h in enumerate(heads)))
@@ -153,7 +143,7 @@ def fetch_on_all(runtime: ExecutingRank, storage: Storage, region: Region) -> Fe
         fetched, _ = _target(storage, region)
     target = fetched.array
     mates = [rank for rank, head in enumerate(heads) if head == runtime.rank != rank]
-    nbytes = _count([region]) * storage.dtype.itemsize
+    nbytes = region_size(region) * storage.dtype.itemsize
     receives = [] if mine == runtime.rank else [(mine, nbytes, lambda: [target])]
     runtime.transport.start([(rank, [target]) for rank in mates], receives, storage.dtype)()
     return fetched
@@ -170,7 +160,7 @@ def fetch(runtime: ExecutingRank, storage: Storage, action: Fetch) -> tuple[Fetc
 def _target(storage: Storage, region: Region) -> tuple[Fetched, Callable[[Region], Array]]:
     """An array for a region of a storage, and what finds parts of the region there."""
     memory = storage.pool.memory
-    block = storage.pool.attempt(memory.allocate, _count([region]) * storage.dtype.itemsize)
+    block = storage.pool.attempt(memory.allocate, region_size(region) * storage.dtype.itemsize)
     target = memory.array(block, [len(r) for r in region], storage.dtype)
 
     def part(piece: Region) -> Array:

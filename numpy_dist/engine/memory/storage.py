@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from math import prod
 from types import EllipsisType
 from typing import TYPE_CHECKING, Any
 
@@ -142,7 +143,7 @@ class Storage:
     def allocate(self, box: Box, margin: Sequence[tuple[int, int]] | None = None) -> None:
         """Make the local allocation for an owned `box` and margins (the memory is not initialised)."""
         low, extent = geometry(box, margin)
-        nbytes = _volume(extent) * self.dtype.itemsize
+        nbytes = prod(extent) * self.dtype.itemsize
         try:
             self.memory = self.pool.take(nbytes)
         except MemoryError as error:
@@ -156,7 +157,7 @@ class Storage:
 
     def adopt(self, box: Box, memory: Block) -> None:
         """Have memory of the pool, without margins, for the local allocation of an owned `box`."""
-        self.low, self.extent = tuple(lo for lo, _ in box), tuple(hi - lo for lo, hi in box)
+        self.low, self.extent = geometry(box)
         self.memory = memory
         self.pool.count(memory.size)
         self.__class__ = _Allocated
@@ -234,13 +235,6 @@ class _Allocated(Storage):
     def __del__(self) -> None:
         if self.memory is not None or self.spare is not None:
             self.release()
-
-
-def _volume(extent: Sequence[int]) -> int:
-    count = 1
-    for n in extent:
-        count *= n
-    return count
 
 
 def geometry(

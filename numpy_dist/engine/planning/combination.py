@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 from numpy_dist.engine.planning.actions import Combine
 from numpy_dist.ir.statements import Reduction
-from numpy_dist.layout.alignment import is_empty
 from numpy_dist.layout.layout import Layout
-from numpy_dist.layout.regions import Box
+from numpy_dist.layout.regions import Box, box_empty, intersect_boxes
 
 if TYPE_CHECKING:
     from numpy_dist.layout.layout import BoxList
@@ -42,7 +41,7 @@ def partial_boxes(
     boxes: list[Box | None] = []
     for rank in range(size):
         box = space.box(rank)
-        if box is None or is_empty(box) or (isinstance(space, Layout) and not space.primary(rank)):
+        if box is None or box_empty(box) or (isinstance(space, Layout) and not space.primary(rank)):
             boxes.append(None)
         else:
             part = [(0, 1) if axis in axes else side for axis, side in enumerate(box) if keepdims or axis not in axes]
@@ -52,7 +51,4 @@ def partial_boxes(
 
 def _meet(a: Box | None, b: Box | None) -> Box | None:
     """What two boxes share; None if that is nothing."""
-    if a is None or b is None:
-        return None
-    both = tuple((max(p, r), min(q, s)) for (p, q), (r, s) in zip(a, b, strict=True))
-    return None if is_empty(both) else both
+    return None if a is None or b is None else intersect_boxes(a, b)

@@ -10,11 +10,11 @@ from numpy_dist.engine.planning.local_planner import LocalPlanner
 from numpy_dist.engine.planning.states import States
 from numpy_dist.engine.planning.transfers import cached_plan, covers, ghosts, hulls_of
 from numpy_dist.ir.statements import Elementwise, Reduction, Ref, Statement
-from numpy_dist.layout.alignment import FETCH, HALO, Access, is_empty, plan_access
+from numpy_dist.layout.alignment import FETCH, HALO, Access, plan_access
 from numpy_dist.layout.fetch import halo_reach
 from numpy_dist.layout.frames import Cell, Origin, cells, shifted
 from numpy_dist.layout.interior import interior_box, narrowed
-from numpy_dist.layout.regions import Box, box_size
+from numpy_dist.layout.regions import Box, box_empty, box_size
 
 if TYPE_CHECKING:
     from numpy_dist.layout.layout import BoxList, Layout
@@ -87,7 +87,7 @@ class GroupPlan:
         self.halos: list[tuple[RefreshHalo, list[Box]]] = []
         self._plan_transfers(statements, slots, rank)
         box = space.box(rank)
-        self.box = None if box is None or is_empty(box) else box
+        self.box = None if box is None or box_empty(box) else box
         self.interior = None if self.box is None else self._interior(self.box, statements, slots, rank)
         self.cells = [] if self.box is None else self._cells(self.box, statements, rank)
         self.prepared: dict[tuple, Any] = {}
@@ -136,7 +136,7 @@ class GroupPlan:
         for statement, origin in zip(statements, self.origins, strict=True):
             own = statement.space.box(rank)
             refs = [ref for ref in statement.reads() if slots[id(ref.storage)] in haloed]
-            if own is None or is_empty(own) or not refs:
+            if own is None or box_empty(own) or not refs:
                 continue
             lies = [(ref.storage.layout.box(rank), ref.vmap) for ref in refs]
             inner = None if any(lying is None for lying, _ in lies) else interior_box(own, lies)
@@ -155,7 +155,7 @@ class GroupPlan:
         parts: list[Box | None] = []
         for statement, origin in zip(statements, self.origins, strict=True):
             own = statement.space.box(rank)
-            parts.append(None if own is None or is_empty(own) else shifted(own, origin))
+            parts.append(None if own is None or box_empty(own) else shifted(own, origin))
         return cells(box, parts)
 
     def facts(self, storages: Sequence[Any]) -> tuple:

@@ -16,8 +16,7 @@ from typing import NamedTuple
 from numpy_dist.engine.planning.combination import partial_boxes
 from numpy_dist.engine.planning.group import GroupPlan
 from numpy_dist.ir.statements import Reduction, Ref, Statement
-from numpy_dist.layout.alignment import is_empty
-from numpy_dist.layout.regions import Box
+from numpy_dist.layout.regions import Box, box_empty
 
 MOST = 6  # groups: what they make for each other exists all at once
 
@@ -141,7 +140,7 @@ def _is_local(statement: Reduction, size: int) -> bool:
 
 def _same(a: Box | None, b: Box | None) -> bool:
     """Whether two boxes are one, or nothing is in either."""
-    return a == b or ((a is None or is_empty(a)) and (b is None or is_empty(b)))
+    return a == b or ((a is None or box_empty(a)) and (b is None or box_empty(b)))
 
 
 def _rows(ref: Ref) -> Rows | None:
