@@ -37,7 +37,7 @@ class _Ranks(NamedTuple):
 
 
 def default_points(n: int, extent: int) -> tuple[int, ...]:
-    """Return balanced cut points of an axis of `n` indices for `extent` coordinates: the first ones get one more."""
+    """Balanced cut points of an axis of `n` indices for `extent` coordinates: the first ones get one more."""
     quotient, remainder = divmod(n, extent)
     return tuple(c * quotient + min(c, remainder) for c in range(extent + 1))
 
@@ -52,7 +52,7 @@ def default_layout(
     weights: Sequence[float] = (),
     nodes: Sequence[int] = (),
 ) -> Layout:
-    """Return the layout of a new array.
+    """The layout of a new array.
 
     Without `split` and `mesh`, the axes are cut so that the surface of the shards is smallest; of equal ones, leading
     axes are preferred. What lies between two nodes counts more than what lies within one, and with weights a mesh is
@@ -87,7 +87,7 @@ def default_layout(
 
 
 def reweighted(layout: Layout, weights: Sequence[float]) -> Layout:
-    """Return the layout with cuts of the same axes on the same mesh that follow weights; even cuts without weights.
+    """The layout with cuts of the same axes on the same mesh that follow weights; even cuts without weights.
 
     Where no cuts of this mesh can follow them, it is the default layout of the shape.
     """

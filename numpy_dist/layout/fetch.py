@@ -40,8 +40,7 @@ class FetchPlan:
     def marks(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """What is in each message that is sent, and in each that is received: numbers, the same on both sides."""
         sent, received = (
-            tuple(mark_of(regions) for _, regions in messages)
-            for messages in (self.sends, self.receives)
+            tuple(mark_of(regions) for _, regions in messages) for messages in (self.sends, self.receives)
         )
         return sent, received
 

@@ -11,7 +11,7 @@ Direction = tuple[int, ...]
 
 
 def ghost_blocks(own: Box, hulls: Sequence[Box]) -> dict[Direction, Box]:
-    """Return the ghost zone that the hulls touch, as disjoint blocks outside the own box.
+    """The ghost zone that the hulls touch, as disjoint blocks outside the own box.
 
     Parameters
     ----------
@@ -53,6 +53,4 @@ def margins(own: Box, hulls: Sequence[Box]) -> tuple[tuple[int, int], ...]:
     reach = bounding_box(hulls)
     if reach is None:
         return ((0, 0),) * len(own)
-    return tuple(
-        (max(0, lo - first), max(0, last - hi)) for (lo, hi), (first, last) in zip(own, reach, strict=True)
-    )
+    return tuple((max(0, lo - first), max(0, last - hi)) for (lo, hi), (first, last) in zip(own, reach, strict=True))

@@ -58,12 +58,12 @@ class Cut:
         return len(self.points) - 1
 
     def interval(self, coordinate: int) -> tuple[int, int]:
-        """Return the half-open interval of indices that a coordinate owns."""
+        """The half-open interval of indices that a coordinate owns."""
         a, b = self.points[coordinate], self.points[coordinate + 1]
         return (b, a) if self.descends else (a, b)
 
     def owner(self, index: int) -> int:
-        """Return the coordinate that owns an index."""
+        """The coordinate that owns an index."""
         ascending = self.ascending
         if not 0 <= index < ascending[-1]:
             raise ValueError(f"index {index} is not in an axis of extent {ascending[-1]}")
@@ -71,7 +71,7 @@ class Cut:
         return len(ascending) - 2 - position if self.descends else position
 
     def split(self, r: range) -> list[tuple[int, range]]:
-        """Return the owners of an ascending range, by ascending coordinate, each with its part."""
+        """The owners of an ascending range, by ascending coordinate, each with its part."""
         if not r:
             return []
         ascending, step, end = self.ascending, r.step, r[-1] + 1
@@ -200,11 +200,11 @@ class Layout:
         return tuple(sorted(cut.axis for _, cut in self._cuts))
 
     def cut_of(self, axis: int) -> Cut | None:
-        """Return the cut of an axis, None when it is whole."""
+        """The cut of an axis, None when it is whole."""
         return next((cut for _, cut in self._cuts if cut.axis == axis), None)
 
     def box(self, rank: int) -> Box | None:
-        """Return the box that a rank holds, perhaps empty; None when pinned elsewhere or no rank of this mesh."""
+        """The box that a rank holds, perhaps empty; None when pinned elsewhere or no rank of this mesh."""
         try:
             return self._boxes[rank]
         except KeyError:
@@ -223,20 +223,20 @@ class Layout:
         return tuple(box)
 
     def primary(self, rank: int) -> bool:
-        """Return whether a rank holds its box as the primary owner, not as a copy."""
+        """Whether a rank holds its box as the primary owner, not as a copy."""
         if self.box(rank) is None:
             return False
         coordinates = self.mesh.coordinates(rank)
         return not any(c and isinstance(what, Copies) for c, what in zip(coordinates, self.dims, strict=True))
 
     def holders(self, rank_count: int | None = None) -> tuple[int, ...]:
-        """Return the ranks (below `rank_count`, if given) that hold at least one element."""
+        """The ranks (below `rank_count`, if given) that hold at least one element."""
         count = self.size if rank_count is None else min(rank_count, self.size)
         boxes = [(rank, self.box(rank)) for rank in range(count)]
         return tuple(rank for rank, box in boxes if box is not None and not box_empty(box))
 
     def holds_for(self, rank: int, near: int) -> bool:
-        """Return whether `locate` may name `rank` for `near`: not pinned elsewhere, and the same copies."""
+        """Whether `locate` may name `rank` for `near`: not pinned elsewhere, and the same copies."""
         if self.box(rank) is None:
             return False
         theirs = self._near(near)
@@ -250,7 +250,7 @@ class Layout:
         return self.mesh.coordinates(near) if 0 <= near < self.size else (0,) * self.mesh.ndim
 
     def locate(self, region: Region, near: int = 0) -> list[tuple[int, Region]]:
-        """Return one holder for each element of a region, by ascending rank.
+        """One holder for each element of a region, by ascending rank.
 
         Parameters
         ----------
@@ -286,7 +286,7 @@ class Layout:
         return located
 
     def transpose(self, axes: Sequence[int] | None = None) -> Layout:
-        """Return the layout of the array with its axes permuted, as in `numpy.transpose`."""
+        """The layout of the array with its axes permuted, as in `numpy.transpose`."""
         order = tuple(range(self.ndim))[::-1] if axes is None else tuple(a + self.ndim if a < 0 else a for a in axes)
         if sorted(order) != list(range(self.ndim)):
             raise ValueError(f"axes {axes} are no permutation of {self.ndim} axes")
@@ -294,14 +294,14 @@ class Layout:
         return Layout(tuple(self.shape[a] for a in order), self.mesh, self._moved(place))
 
     def drop_axes(self, axes: Sequence[int]) -> Layout:
-        """Return the layout without some axes, as after a reduction: what cut them holds copies."""
+        """The layout without some axes, as after a reduction: what cut them holds copies."""
         gone = {a % self.ndim for a in axes}
         kept = [axis for axis in range(self.ndim) if axis not in gone]
         place = {axis: new for new, axis in enumerate(kept)}
         return Layout(tuple(self.shape[a] for a in kept), self.mesh, self._moved(place))
 
     def insert_axes(self, axes: Sequence[int], extents: Sequence[int] | None = None) -> Layout:
-        """Return the layout with uncut axes inserted, as in `numpy.expand_dims`; their extents are 1 unless given."""
+        """The layout with uncut axes inserted, as in `numpy.expand_dims`; their extents are 1 unless given."""
         ndim = self.ndim + len(axes)
         new = {a % ndim: n for a, n in zip(axes, extents or [1] * len(axes), strict=True)}
         old = [axis for axis in range(ndim) if axis not in new]
@@ -311,7 +311,7 @@ class Layout:
         return Layout(shape, self.mesh, self._moved(place))
 
     def with_shape(self, shape: Sequence[int]) -> Layout:
-        """Return the same layout for another shape of as many axes, which may differ where no axis is cut."""
+        """The same layout for another shape of as many axes, which may differ where no axis is cut."""
         return Layout(tuple(shape), self.mesh, self.dims)
 
     def _moved(self, place: dict[int, int]) -> tuple[Cut | Copies | Pinned, ...]:
@@ -325,7 +325,7 @@ class Layout:
         return tuple(dims)
 
     def describe(self) -> str:
-        """Return a short text for people."""
+        """A short text for people."""
         parts = []
         for extent, what in zip(self.mesh.shape, self.dims, strict=True):
             if isinstance(what, Cut):
@@ -340,7 +340,7 @@ class Layout:
 
 
 def replicated_layout(shape: Sequence[int], nranks: int) -> Layout:
-    """Return the layout in which each of `nranks` ranks holds the whole array."""
+    """The layout in which each of `nranks` ranks holds the whole array."""
     return Layout(tuple(shape), Mesh((nranks,)), (Copies(),))
 
 
@@ -375,5 +375,5 @@ class BoxList:
         return len(self.boxes)
 
     def box(self, rank: int) -> Box | None:
-        """Return the box of a rank, None when it has none."""
+        """The box of a rank, None when it has none."""
         return self.boxes[rank] if 0 <= rank < len(self.boxes) else None

@@ -40,7 +40,7 @@ class Mesh:
         return len(self.shape)
 
     def coordinates(self, rank: int) -> tuple[int, ...]:
-        """Return the mesh coordinates of a rank."""
+        """The mesh coordinates of a rank."""
         if not 0 <= rank < self.size:
             raise ValueError(f"rank {rank} is not in a mesh of {self.size} ranks")
         coordinates = []
@@ -50,7 +50,7 @@ class Mesh:
         return tuple(reversed(coordinates))
 
     def rank(self, coordinates: Sequence[int]) -> int:
-        """Return the rank at the given mesh coordinates."""
+        """The rank at the given mesh coordinates."""
         if len(coordinates) != len(self.shape):
             raise ValueError(f"a mesh of shape {self.shape} has {len(self.shape)} coordinates, not {len(coordinates)}")
         rank = 0

@@ -19,40 +19,40 @@ EMPTY_RANGE = range(0)
 
 
 def full_box(shape: Sequence[int]) -> Box:
-    """Return the box that covers the whole shape."""
+    """The box that covers the whole shape."""
     return tuple((0, n) for n in shape)
 
 
 def box_shape(box: Box) -> tuple[int, ...]:
-    """Return the extent of each axis."""
+    """The extent of each axis."""
     return tuple(hi - lo for lo, hi in box)
 
 
 def box_size(box: Box) -> int:
-    """Return the number of elements."""
+    """The number of elements."""
     return prod(hi - lo for lo, hi in box)
 
 
 def box_empty(box: Box) -> bool:
-    """Return whether the box has no elements."""
+    """Whether the box has no elements."""
     return any(hi <= lo for lo, hi in box)
 
 
 def intersect_boxes(first: Box, second: Box) -> Box | None:
-    """Return the common part of two boxes, None when there is none."""
+    """The common part of two boxes, None when there is none."""
     common = tuple((max(a, c), min(b, d)) for (a, b), (c, d) in zip(first, second, strict=True))
     return None if box_empty(common) else common
 
 
 def box_contains(outer: Box, inner: Box) -> bool:
-    """Return whether every element of `inner` lies in `outer`."""
+    """Whether every element of `inner` lies in `outer`."""
     if box_empty(inner):
         return True
     return all(a <= c and d <= b for (a, b), (c, d) in zip(outer, inner, strict=True))
 
 
 def bounding_box(boxes: Iterable[Box]) -> Box | None:
-    """Return the smallest box around all boxes that have elements, None when there are none."""
+    """The smallest box around all boxes that have elements, None when there are none."""
     result: Box | None = None
     for box in boxes:
         if box_empty(box):
@@ -65,7 +65,7 @@ def bounding_box(boxes: Iterable[Box]) -> Box | None:
 
 
 def subtract_box(box: Box, hole: Box) -> list[Box]:
-    """Return disjoint boxes that cover `box` without `hole`: at most two for each axis."""
+    """Disjoint boxes that cover `box` without `hole`: at most two for each axis."""
     if box_empty(box):
         return []
     common = intersect_boxes(box, hole)
@@ -86,7 +86,7 @@ def subtract_box(box: Box, hole: Box) -> list[Box]:
 
 
 def clip(r: range, lo: int, hi: int) -> range:
-    """Return the part of an ascending range that lies in [lo, hi), with the tightest stop."""
+    """The part of an ascending range that lies in [lo, hi), with the tightest stop."""
     step = r.step
     first = r.start
     if first < lo:
@@ -100,7 +100,7 @@ def clip(r: range, lo: int, hi: int) -> range:
 
 
 def intersect_ranges(first: range, second: range) -> range:
-    """Return the common elements of two ascending ranges, of any steps."""
+    """The common elements of two ascending ranges, of any steps."""
     if not first or not second:
         return EMPTY_RANGE
     common = gcd(first.step, second.step)
@@ -120,30 +120,30 @@ def intersect_ranges(first: range, second: range) -> range:
 
 
 def region_of(box: Box) -> Region:
-    """Return the region of all elements of a box."""
+    """The region of all elements of a box."""
     return tuple(range(lo, hi) for lo, hi in box)
 
 
 def region_size(region: Region) -> int:
-    """Return the number of elements."""
+    """The number of elements."""
     return prod(len(r) for r in region)
 
 
 def region_empty(region: Region) -> bool:
-    """Return whether the region has no elements."""
+    """Whether the region has no elements."""
     return not all(region)
 
 
 def region_hull(region: Region) -> Box:
-    """Return the smallest box around a region; each axis that is empty gives an empty interval."""
+    """The smallest box around a region; each axis that is empty gives an empty interval."""
     return tuple((r[0], r[-1] + 1) if r else (r.start, r.start) for r in region)
 
 
 def intersect_regions(first: Region, second: Region) -> Region:
-    """Return the common part of two regions."""
+    """The common part of two regions."""
     return tuple(intersect_ranges(a, b) for a, b in zip(first, second, strict=True))
 
 
 def box_slices(box: Box, origin: Sequence[int]) -> tuple[slice, ...]:
-    """Return the slices that select a box in an array whose element 0 has the global coordinates `origin`."""
+    """The slices that select a box in an array whose element 0 has the global coordinates `origin`."""
     return tuple(slice(lo - o, hi - o) for (lo, hi), o in zip(box, origin, strict=True))

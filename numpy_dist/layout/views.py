@@ -82,7 +82,7 @@ class ViewMap:
         )
 
     def coordinates(self, index: Sequence[int]) -> tuple[int, ...]:
-        """Return the geometry coordinates of one element."""
+        """The geometry coordinates of one element."""
         coordinates = list(self.offset)
         for i, row in zip(index, self.steps, strict=True):
             for axis, step in enumerate(row):
@@ -103,7 +103,7 @@ def decode(
     view_strides_bytes: tuple[int, ...],
     view_itemsize: int = 1,
 ) -> ViewMap | None:
-    """Return the affine map of a view over a C-contiguous storage, None when there is none.
+    """The affine map of a view over a C-contiguous storage, None when there is none.
 
     Parameters
     ----------
@@ -313,7 +313,7 @@ def _resolve(layout: Layout, vmap: ViewMap, rough: bool) -> Layout | None:
 
 @lru_cache(maxsize=_CACHED)
 def view_layout(layout: Layout, vmap: ViewMap) -> Layout | None:
-    """Return the layout of a view with exactly the owners of its storage, None when there is none.
+    """The layout of a view with exactly the owners of its storage, None when there is none.
 
     There is none for a diagonal over two cut axes, for windows that straddle a cut, or for an axis that is split
     elsewhere than at its cut points.
@@ -325,7 +325,7 @@ def view_layout(layout: Layout, vmap: ViewMap) -> Layout | None:
 
 @lru_cache(maxsize=_CACHED)
 def iteration_layout(layout: Layout, vmap: ViewMap) -> Layout | None:
-    """Return a layout in which to iterate over a view.
+    """A layout in which to iterate over a view.
 
     It is that of `view_layout`, or else one that goes by the lowest cell that each index reaches: a rank may then need
     cells of other owners. None for a diagonal over two cut axes: see `owned_boxes`.
@@ -335,7 +335,7 @@ def iteration_layout(layout: Layout, vmap: ViewMap) -> Layout | None:
 
 @lru_cache(maxsize=_CACHED)
 def owned_boxes(layout: Layout, vmap: ViewMap) -> BoxList | None:
-    """Return the box of the view that each rank owns as the primary owner, None when these are no boxes.
+    """The box of the view that each rank owns as the primary owner, None when these are no boxes.
 
     Boxes exist wherever each cut axis follows one axis of the view, also when several follow the same one (diagonals).
     """
@@ -375,7 +375,7 @@ def _common_box(shape: tuple[int, ...], shares: tuple[tuple[int, int, int] | boo
 
 @lru_cache(maxsize=_CACHED)
 def image(vmap: ViewMap, box: Box) -> Region:
-    """Return the smallest region of the geometry that contains the first byte of every element of a box of the view."""
+    """The smallest region of the geometry that contains the first byte of every element of a box of the view."""
     return _image(vmap, box)
 
 
@@ -400,7 +400,7 @@ def _image(vmap: ViewMap, box: Box) -> Region:
 
 @lru_cache(maxsize=_CACHED)
 def storage_region(vmap: ViewMap, box: Box) -> Region:
-    """Return a region of the storage that contains a box of the view: its image, or a hull where axes are merged."""
+    """A region of the storage that contains a box of the view: its image, or a hull where axes are merged."""
     region: list[range] = []
     if not vmap.merged:
         return _image(vmap, box)[:-1]

@@ -14,7 +14,7 @@ _STEPS = 4  # of a weight, in which the slowest rank has 1
 
 
 def weighted_points(n: int, weights: Sequence[float]) -> tuple[int, ...]:
-    """Return cut points of an axis of `n` indices, whose parts are as large as weights say.
+    """Cut points of an axis of `n` indices, whose parts are as large as weights say.
 
     Each part is within one index of its share, and gets one index at least where there are enough for all.
     """
@@ -30,7 +30,7 @@ def weighted_points(n: int, weights: Sequence[float]) -> tuple[int, ...]:
 
 
 def slab_weights(extents: tuple[int, ...], weights: Sequence[float]) -> list[tuple[float, ...]]:
-    """Return the weights of the coordinates of each mesh dimension: of all ranks that have the coordinate, together.
+    """The weights of the coordinates of each mesh dimension: of all ranks that have the coordinate, together.
 
     All are equal where no weights are given.
     """
@@ -47,7 +47,7 @@ def slab_weights(extents: tuple[int, ...], weights: Sequence[float]) -> list[tup
 
 
 def misfit(extents: tuple[int, ...], weights: Sequence[float]) -> Fraction:
-    """Return how much longer the slowest rank of a mesh takes than if its cuts followed the weights; 1 where they do.
+    """How much longer the slowest rank of a mesh takes than if its cuts followed the weights; 1 where they do.
 
     Cuts of one dimension always do. Those of several give a rank the product of its coordinates' shares.
     """
@@ -70,7 +70,7 @@ def misfit(extents: tuple[int, ...], weights: Sequence[float]) -> Fraction:
 
 
 def speed_weights(speeds: Sequence[float]) -> tuple[float, ...]:
-    """Return weights of ranks that are as fast as measured, without the noise; empty where all are equally fast.
+    """Weights of ranks that are as fast as measured, without the noise; empty where all are equally fast.
 
     From the fastest on, ranks of about the same speed get the same weight, that of the one in their middle, in quarters
     of the slowest ranks' weight.
