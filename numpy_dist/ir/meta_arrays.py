@@ -31,9 +31,8 @@ _PAGES = _without_access()
 _ANCHOR_ADDRESS: int = np.frombuffer(_PAGES, np.uint8).__array_interface__["data"][0]
 # Through ctypes, since `mmap` gives out pages without access as read-only, and meta arrays are writeable.
 _ANCHOR = np.ndarray(len(_PAGES), np.uint8, (ctypes.c_char * len(_PAGES)).from_address(_ANCHOR_ADDRESS))  # type: ignore[arg-type]
-_DATA_FIELD = (
-    object.__basicsize__
-)  # `data` is the first field of PyArrayObject after the object head (NumPy's public C API)
+# `data` is the first field of PyArrayObject after the object head (NumPy's public C API).
+_DATA_FIELD = object.__basicsize__
 _address_at = ctypes.c_ssize_t.from_address
 
 
@@ -116,7 +115,7 @@ _META_ARRAYS: dict[tuple, np.ndarray] = {}
 
 
 def is_shared(array: np.ndarray) -> bool:
-    """Whether an array is what `meta array` returns for its shape and dtype."""
+    """Whether an array is what `meta_array` returns for its shape and dtype."""
     return _META_ARRAYS.get((array.shape, array.dtype)) is array
 
 

@@ -21,7 +21,7 @@ NO_OPTIONS: Keywords = {}  # shared by statements without any; never changed
 
 
 class Ref:
-    """A view that a statement reads or writes: a storage and the meta array array that describes the view.
+    """A view that a statement reads or writes: a storage and the meta array that describes the view.
 
     Attributes
     ----------
@@ -49,11 +49,6 @@ class Ref:
         found = self.view.vmap
         assert found is not None
         return found
-
-    @property
-    def key(self) -> tuple:
-        """What identifies the elements within a program."""
-        return id(self.storage), self.view
 
 
 class Statement:
@@ -94,6 +89,10 @@ class Statement:
             refs.append(self.where)
         return refs
 
+    def refs(self) -> list[Ref]:
+        """The views that it reads and writes."""
+        return [*self.reads(), *self.outputs]
+
     def scalars(self) -> list[object]:
         """The scalars that it was given."""
         return [x for x in self.inputs if type(x) is not Ref]
@@ -120,15 +119,8 @@ class Elementwise(Statement):
         options: dict,
         space: Layout | BoxList,
     ) -> None:
-        self.op, self.inputs, self.outputs, self.where, self.options, self.space = (
-            op,
-            inputs,
-            outputs,
-            where,
-            options,
-            space,
-        )
-        self.creates = creates
+        self.op, self.inputs, self.outputs, self.creates = op, inputs, outputs, creates
+        self.where, self.options, self.space = where, options, space
         self.form = form_of(self, creates)
 
 
@@ -159,14 +151,8 @@ class Reduction(Statement):
         space: Layout | BoxList,
         keepdims: bool,
     ) -> None:
-        self.op, self.inputs, self.outputs, self.where, self.options, self.space = (
-            op,
-            (source,),
-            (out,),
-            where,
-            {},
-            space,
-        )
+        self.op, self.inputs, self.outputs = op, (source,), (out,)
+        self.where, self.options, self.space = where, NO_OPTIONS, space
         self.axes, self.dtype, self.initial, self.keepdims = axes, dtype, initial, keepdims
         self.form = form_of(self, (axes, dtype, initial is None, keepdims))
 

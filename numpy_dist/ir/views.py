@@ -68,14 +68,8 @@ class View:
         self.array = array if is_shared(array) else array.view()
         self.writeable = is_writeable(array)
         self.parts: dict[int | tuple, View] = {}
-        self.layout, self.itemsize, self.offset, self.shape, self.strides, self.dtype = (
-            layout,
-            itemsize,
-            offset,
-            shape,
-            strides,
-            dtype,
-        )
+        self.layout, self.itemsize, self.offset = layout, itemsize, offset
+        self.shape, self.strides, self.dtype = shape, strides, dtype
 
     @cached_property
     def vmap(self) -> ViewMap | None:

@@ -155,7 +155,7 @@ def _donors(statements: list[Statement], held: Any, kept: tuple[int, ...] = ()) 
     described = Description(statements)
     slots = described.slots
     keys = [
-        {id(ref): cell_key(slots[id(ref.storage)], ref, (0, 0)) for ref in (*s.reads(), *s.outputs)} for s in statements
+        {id(ref): cell_key(slots[id(ref.storage)], ref, (0, 0)) for ref in s.refs()} for s in statements
     ]
     results = {slots[id(s.outputs[0].storage)]: number for number, s in enumerate(statements)}
     operands = [slot for slot in slots.values() if slot not in results]

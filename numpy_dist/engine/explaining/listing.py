@@ -98,7 +98,7 @@ class Listing:
         storages: dict[int, Storage] = {}
         for statements, _ in parts:
             for statement in statements:
-                for ref in (*statement.reads(), *statement.outputs):
+                for ref in statement.refs():
                     storages.setdefault(id(ref.storage), ref.storage)
         outlines = {number: Outline(storage) for number, storage in storages.items()}
         originals = {id(outline): storages[number] for number, outline in outlines.items()}
@@ -181,7 +181,7 @@ class Listing:
             if isinstance(statement, Elementwise):
                 made = [out.storage for out, new in zip(statement.outputs, statement.creates, strict=True) if new]
                 passed.update(id(s) for s in made if is_contracted(group, slots[id(s)], s.wanted))
-            for ref in (*statement.reads(), *statement.outputs):
+            for ref in statement.refs():
                 outline = ref.storage
                 if not outline.name and id(outline) not in passed:
                     outline.name = self._names.of(original(slots[id(outline)]), outline)

@@ -23,12 +23,8 @@ class Outline:
 
     def __init__(self, storage: Storage) -> None:
         self.shape, self.dtype, self.layout, self.axes = storage.shape, storage.dtype, storage.layout, storage.axes
-        self.nbytes, self.movable, self.moved, self.pinned = (
-            storage.nbytes,
-            storage.movable,
-            storage.moved,
-            storage.pinned,
-        )
+        self.nbytes, self.pinned = storage.nbytes, storage.pinned
+        self.movable, self.moved = storage.movable, storage.moved
         self.state = state_of(storage)
         self.name = ""
 

@@ -69,7 +69,7 @@ class GroupPlan:
         rank: int,
     ) -> None:
         self.space, self.positions, self.origins, self.kept, self.rank = space, positions, origins, kept, rank
-        refs = [ref for s in statements for ref in (*s.reads(), *s.outputs)]
+        refs = [ref for s in statements for ref in s.refs()]
         self.slots = sorted({slots[id(ref.storage)] for ref in refs})
         self.written = sorted(
             {slots[id(out.storage)] for s in statements if not isinstance(s, Reduction) for out in s.outputs}

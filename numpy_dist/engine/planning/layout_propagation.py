@@ -37,7 +37,7 @@ def propagate_layouts(statements: Sequence[Statement], later: Container[int]) ->
                 for out in statement.outputs:
                     axes = out.storage.axes
                     out.storage.layout = space if axes is None else space.transpose(axes)
-        for ref in (*statement.reads(), *statement.outputs):
+        for ref in statement.refs():
             uses.setdefault(id(ref.storage), []).append((statement, ref))
 
 

@@ -204,7 +204,7 @@ class LocalPlanner:
     def _donations(self) -> list[Donate]:
         """Let results take the memory of operands over that nobody needs any more."""
         keys = [
-            {id(ref): self.key(ref, origin) for ref in (*statement.reads(), *statement.outputs)}
+            {id(ref): self.key(ref, origin) for ref in statement.refs()}
             for statement, origin in zip(self.statements, self.origins, strict=True)
         ]
         stored = {slot for slot in self.group.slots if not self.is_contracted(slot)}

@@ -196,7 +196,7 @@ class Program:
             elif begin_walk is not None:
                 self.run()
                 begin_walk()
-            elif runtime.handed_out and any(ref.storage.pinned for ref in (*statement.reads(), *statement.outputs)):
+            elif runtime.handed_out and any(ref.storage.pinned for ref in statement.refs()):
                 self.run()
         except BaseException:
             self._withdraw(statement)
@@ -619,4 +619,4 @@ def _makers(statements: Sequence[Statement], wanted: Iterable[Storage], reader: 
 
 def _used_by(statements: Sequence[Statement]) -> set[int]:
     """Ids of the storages that statements read or write."""
-    return {id(ref.storage) for s in statements for ref in (*s.reads(), *s.outputs)}
+    return {id(ref.storage) for s in statements for ref in s.refs()}
