@@ -18,7 +18,7 @@ from numpy_dist.argument_types import Keywords
 from numpy_dist.comm.base import PendingExchange
 from numpy_dist.engine.explaining.forecast import touched
 from numpy_dist.engine.planning.actions import Plan
-from numpy_dist.engine.planning.group import GroupPlan
+from numpy_dist.engine.planning.group import Group
 from numpy_dist.frames import UserLine, calling_frame, library_folders, user_frame
 from numpy_dist.ir.statements import Statement
 from numpy_dist.profiling.axes import loop_axes, of_function
@@ -168,7 +168,7 @@ class Recorder:
             self.records.append(LoopDescription(found_number, *key))
         return found_number
 
-    def _tier(self, group: GroupPlan, plan: Plan) -> str:
+    def _tier(self, group: Group, plan: Plan) -> str:
         """By what a loop was run, without what changes each time."""
         if group.box is None:
             return "nothing: this rank has no part of it"
@@ -340,7 +340,7 @@ class Recorder:
             self._add(MemoryUse(now, *use))
 
 
-def _bytes_of(group: GroupPlan, statements: list[Statement], storages: Sequence[Storage], rank: int) -> tuple[int, int]:
+def _bytes_of(group: Group, statements: list[Statement], storages: Sequence[Storage], rank: int) -> tuple[int, int]:
     """Bytes that a loop reads and writes."""
     slots = {id(storages[slot]): slot for slot in group.slots}
     stored = {slot: storages[slot].wanted for slot in group.slots}

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from numpy_dist.engine.events.sites import CallSite
     from numpy_dist.engine.memory.handle import Handle
     from numpy_dist.engine.memory.storage import Storage
-    from numpy_dist.engine.planning.group import GroupPlan
+    from numpy_dist.engine.planning.group import Group
     from numpy_dist.engine.runtime import Runtime
     from numpy_dist.engine.scheduling.execution import Execution
     from numpy_dist.random.draws import Draw
@@ -132,7 +132,7 @@ class PlanObserver:
         return None if self._executing else self.here()
 
     @property
-    def group(self) -> tuple[GroupPlan, Any, list[Statement | None], Sequence[Storage]] | None:
+    def group(self) -> tuple[Group, Any, list[Statement | None], Sequence[Storage]] | None:
         """The loop that is being prepared or run, its plan, its statements, and storages by slot; None outside."""
         execution = self._runtime.execution
         if not self._executing or execution is None or execution.number not in execution.plans:
@@ -176,7 +176,7 @@ class PlanObserver:
             self._parts = parts
         self._executing = False
 
-    def _work(self, group: GroupPlan, plan: object, statements: list[Statement], execution: Execution) -> LoopWork:
+    def _work(self, group: Group, plan: object, statements: list[Statement], execution: Execution) -> LoopWork:
         sites = tuple([statement.site for statement in statements])
         known = self._touched.get((id(plan), sites))
         if known is None:

@@ -33,7 +33,8 @@ from numpy_dist.engine.planning.actions import (
     counts,
 )
 from numpy_dist.engine.planning.grammar import faults, unmatched
-from numpy_dist.engine.planning.group import GroupPlan
+from numpy_dist.engine.planning.group import Group
+from numpy_dist.engine.planning.local_planner import plan_group
 from numpy_dist.engine.planning.states import NO_SPARE, State, States, state_of
 from numpy_dist.engine.scheduling import schedule
 from numpy_dist.settings import config
@@ -201,13 +202,13 @@ def test_counting_reads_the_same_list(made):
 
 def test_planning_is_a_function_of_facts(monkeypatch):
     """The same statements and states give an equal plan, whenever it is made."""
-    plan, same = GroupPlan.plan, []
+    same = []
 
-    def twice(self: Any, statements: Any, slots: Any, states: States) -> Plan:
-        first = plan(self, statements, slots, States(states))
-        same.append(plan(self, statements, slots, states) == first)
+    def twice(group: Group, statements: Any, slots: Any, states: States) -> Plan:
+        first = plan_group(group, statements, slots, States(states))
+        same.append(plan_group(group, statements, slots, states) == first)
         return first
 
-    monkeypatch.setattr(GroupPlan, "plan", twice)
+    monkeypatch.setattr(prepared, "plan_group", twice)
     run_simulated(2, _work)
     assert len(same) > 20 and all(same)

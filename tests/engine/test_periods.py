@@ -11,8 +11,9 @@ import pytest
 
 import numpy_dist
 from numpy_dist import engine
-from numpy_dist.engine.planning import group
+from numpy_dist.engine.executing import prepared
 from numpy_dist.engine.planning.fuse import MOST_IN_A_LOOP
+from numpy_dist.engine.planning.group import Group
 from numpy_dist.engine.scheduling import program, schedule
 from numpy_dist.engine.scheduling.periods import SHORTEST as SHORTEST_PERIOD
 from numpy_dist.engine.scheduling.program import MOST_STATEMENTS
@@ -29,7 +30,7 @@ Planned = dict[int, tuple[int, int]]
 def planned(monkeypatch: pytest.MonkeyPatch) -> Planned:
     """For each rank how many schedules and local plans were worked out."""
     counts: Planned = defaultdict(lambda: (0, 0))
-    planner = group.LocalPlanner
+    plan_group = prepared.plan_group
 
     class Schedule(schedule.Schedule):
         def __init__(self, runtime: Any, *args: Any) -> None:
@@ -37,13 +38,13 @@ def planned(monkeypatch: pytest.MonkeyPatch) -> Planned:
             counts[runtime.rank] = schedules + 1, plans
             super().__init__(runtime, *args)
 
-    def counting(group: Any, statements: Any, slots: Any, states: Any, rank: int) -> Any:
-        schedules, plans = counts[rank]
-        counts[rank] = schedules, plans + 1
-        return planner(group, statements, slots, states, rank)
+    def counting(group: Group, statements: Any, slots: Any, states: Any) -> Any:
+        schedules, plans = counts[group.rank]
+        counts[group.rank] = schedules, plans + 1
+        return plan_group(group, statements, slots, states)
 
     monkeypatch.setattr(schedule, "Schedule", Schedule)
-    monkeypatch.setattr(group, "LocalPlanner", counting)
+    monkeypatch.setattr(prepared, "plan_group", counting)
     return counts
 
 

@@ -12,7 +12,7 @@ from numpy_dist.engine.executing.part import Work
 from numpy_dist.engine.executing.prepared import Prepared, execute
 from numpy_dist.engine.memory.storage import Storage
 from numpy_dist.engine.planning.actions import Donate, NewVersion
-from numpy_dist.engine.planning.group import GroupPlan
+from numpy_dist.engine.planning.group import Group
 from numpy_dist.ir.statements import Statement
 
 if TYPE_CHECKING:
@@ -36,12 +36,12 @@ class Chain:
 
     Parameters
     ----------
-    groups : sequence of GroupPlan
+    groups : sequence of Group
     aligned : frozenset of int
         See `links.ChainPlan`.
     """
 
-    def __init__(self, groups: Sequence[GroupPlan], aligned: frozenset[int]) -> None:
+    def __init__(self, groups: Sequence[Group], aligned: frozenset[int]) -> None:
         self.groups, self._aligned = groups, aligned
         self._made: dict[tuple[Prepared, ...], Chained] = {}
 

@@ -28,7 +28,8 @@ from numpy_dist.engine.planning.actions import (
     Widen,
     counts,
 )
-from numpy_dist.engine.planning.group import GroupPlan
+from numpy_dist.engine.planning.group import Group
+from numpy_dist.engine.planning.local_planner import plan_group
 from numpy_dist.engine.planning.states import States, state_of
 from numpy_dist.ir.statements import Reduction, Statement
 
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 
 _MOST_PREPARED = 16  # plans of a group
 
-PLANNED: list[Callable[[GroupPlan, Plan, Sequence[Statement], States], None]] = []
+PLANNED: list[Callable[[Group, Plan, Sequence[Statement], States], None]] = []
 """What is told of every new plan, before it is performed; with the states of the group's storages."""
 
 
@@ -104,9 +105,7 @@ class Prepared:
             perform(work, action)
 
 
-def prepared(
-    group: GroupPlan, runtime: ExecutingRank, statements: list[Statement], storages: list[Storage]
-) -> Prepared:
+def prepared(group: Group, runtime: ExecutingRank, statements: list[Statement], storages: list[Storage]) -> Prepared:
     """The plan of a group for the present states of its storages, made if there is none."""
     key = group.facts(storages)
     found = group.prepared.get(key)
@@ -114,7 +113,7 @@ def prepared(
         recorder = runtime.recorder
         begun = 0 if recorder is None else recorder.now
         states = States({slot: state_of(storages[slot]) for slot in group.slots})
-        plan = group.plan(statements, {id(storages[slot]): slot for slot in group.slots}, states)
+        plan = plan_group(group, statements, {id(storages[slot]): slot for slot in group.slots}, states)
         for tell in PLANNED:
             tell(group, plan, statements, states)
         if len(group.prepared) >= _MOST_PREPARED:
@@ -125,7 +124,7 @@ def prepared(
     return found
 
 
-def execute(group: GroupPlan, runtime: ExecutingRank, statements: list[Statement], storages: list[Storage]) -> None:
+def execute(group: Group, runtime: ExecutingRank, statements: list[Statement], storages: list[Storage]) -> None:
     """Execute a group but for its releases, which come when it is done (see `release`)."""
     chosen = prepared(group, runtime, statements, storages)
     work = Work(runtime, statements, storages)
@@ -133,7 +132,7 @@ def execute(group: GroupPlan, runtime: ExecutingRank, statements: list[Statement
     chosen.end(work)
 
 
-def release(group: GroupPlan, storages: list[Any]) -> None:
+def release(group: Group, storages: list[Any]) -> None:
     """Let storages go that the program does not use after the group."""
     for slot in group.released:
         storages[slot] = None

@@ -13,8 +13,8 @@ from numpy_dist.comm.base import INLINE_DATA_BYTES
 from numpy_dist.engine.executing.combine import SMALL
 from numpy_dist.engine.explaining.outlines import Outline
 from numpy_dist.engine.planning.actions import Combine, Fetch, Plan, RefreshHalo, counts
-from numpy_dist.engine.planning.group import GroupPlan
-from numpy_dist.engine.planning.local_planner import cell_key
+from numpy_dist.engine.planning.group import Group
+from numpy_dist.engine.planning.local_planner import cell_key, plan_group
 from numpy_dist.engine.planning.states import States
 from numpy_dist.engine.scheduling.counters import EngineCounters
 from numpy_dist.ir.meta_arrays import meta_array
@@ -42,7 +42,7 @@ class Forecast:
     rank : int
     plan : Plan
     facts : tuple
-        Under which the group keeps what it executes (`GroupPlan.facts`).
+        Under which the group keeps what it executes (`Group.facts`).
     counts : dict
         What it adds to `COUNTS`.
     reads, writes : dict
@@ -57,7 +57,7 @@ class Forecast:
     writes: dict[int, int]
 
 
-def forecast(runtime: Runtime, group: GroupPlan, statements: list[Statement], outlines: Sequence[Outline]) -> Forecast:
+def forecast(runtime: Runtime, group: Group, statements: list[Statement], outlines: Sequence[Outline]) -> Forecast:
     """Work out what a group will do, and change the outlines: they are then as storages are after the group.
 
     Parameters
@@ -70,7 +70,7 @@ def forecast(runtime: Runtime, group: GroupPlan, statements: list[Statement], ou
     facts, slots = group.facts(outlines), {id(outlines[slot]): slot for slot in group.slots}
     states = States({slot: outlines[slot].state for slot in group.slots})
     kept = group.prepared.get(facts)
-    plan = group.plan(statements, slots, states) if kept is None else kept.plan
+    plan = plan_group(group, statements, slots, states) if kept is None else kept.plan
     wanted = {slot: states[slot].wanted for slot in group.slots}
     reads, writes = touched(group, runtime.rank, statements, slots, wanted)
     counted = dict.fromkeys(COUNTS, 0) | counts(plan)
@@ -124,7 +124,7 @@ def _collective_bytes(boxes: Sequence[Box | None], me: int, dtype: np.dtype) -> 
 
 
 def touched(
-    group: GroupPlan, rank: int, statements: list[Statement], slots: dict[int, int], wanted: dict[int, bool]
+    group: Group, rank: int, statements: list[Statement], slots: dict[int, int], wanted: dict[int, bool]
 ) -> tuple[dict[int, int], dict[int, int]]:
     """Bytes by slot that a group's loop reads and writes, each cell once.
 
@@ -153,7 +153,7 @@ def touched(
     return _bytes_by_slot(rank, reads), _bytes_by_slot(rank, {key: ref for key, ref in writes.items() if ref})
 
 
-def is_contracted(group: GroupPlan, slot: int, wanted: bool) -> bool:
+def is_contracted(group: Group, slot: int, wanted: bool) -> bool:
     """Whether a result that a group makes is never stored."""
     return not wanted and slot not in group.kept
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from numpy_dist.engine.events.notation import bytes_text, index_name, indices, site_text, value_text, view_text
 from numpy_dist.engine.explaining.forecast import Forecast, is_contracted, messages, partial_messages
 from numpy_dist.engine.planning.actions import Combine, CopyBack, Donate, Fetch, NewVersion, RefreshHalo
-from numpy_dist.engine.planning.group import GroupPlan
+from numpy_dist.engine.planning.group import Group
 from numpy_dist.engine.planning.local_planner import cell_key
 from numpy_dist.ir.statements import Reduction, Ref, Statement
 from numpy_dist.layout.frames import Origin, shifted
@@ -21,7 +21,7 @@ _WIDEST = 60  # columns of code before the comments
 
 
 def group_lines(
-    group: GroupPlan, statements: Sequence[Statement], outlines: Sequence[Outline], found: Forecast
+    group: Group, statements: Sequence[Statement], outlines: Sequence[Outline], found: Forecast
 ) -> tuple[str, ...]:
     """Everything about a group but the tier that runs it.
 
@@ -41,7 +41,7 @@ def group_lines(
     return tuple(lines)
 
 
-def _header(group: GroupPlan) -> str:
+def _header(group: Group) -> str:
     whole = " x ".join(map(str, group.space.shape)) or "1"
     if group.box is None:
         return f"(nothing of {whole} on this rank)"
@@ -69,7 +69,7 @@ class _Code:
         Texts of the views that are read, by slot and view.
     """
 
-    def __init__(self, group: GroupPlan, outlines: Sequence[Outline], found: Forecast) -> None:
+    def __init__(self, group: Group, outlines: Sequence[Outline], found: Forecast) -> None:
         self._group = group
         self._slots = {id(outlines[slot]): slot for slot in group.slots}
         self._versions = {action.slot for action in found.plan.of(NewVersion)}
@@ -134,7 +134,7 @@ class _Code:
         return text
 
 
-def _facts(group: GroupPlan, outlines: Sequence[Outline], found: Forecast, code: _Code) -> list[tuple[str, str]]:
+def _facts(group: Group, outlines: Sequence[Outline], found: Forecast, code: _Code) -> list[tuple[str, str]]:
     def by_name(sizes: dict[int, int]) -> str:
         return ", ".join(f"{outlines[slot].name} {bytes_text(size)}" for slot, size in sorted(sizes.items()))
 

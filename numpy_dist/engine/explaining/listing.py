@@ -13,7 +13,7 @@ from numpy_dist.engine.explaining.forecast import COUNTS, Forecast, forecast, is
 from numpy_dist.engine.explaining.listed_group import group_lines
 from numpy_dist.engine.explaining.outlines import Outline, on_outlines
 from numpy_dist.engine.memory.storage import Storage
-from numpy_dist.engine.planning.group import GroupPlan
+from numpy_dist.engine.planning.group import Group
 from numpy_dist.engine.runtime import runtime
 from numpy_dist.engine.scheduling.counters import EngineCounters
 from numpy_dist.engine.scheduling.schedule import Description, find_schedule
@@ -151,7 +151,7 @@ class Listing:
         rt = self._runtime
         return {name: getattr(rt.counters if name in _ENGINE else rt.comm.counters, name) for name in COUNTS}
 
-    def before(self, rt: Runtime, group: GroupPlan, statements: list[Statement], storages: Sequence[Storage]) -> None:
+    def before(self, rt: Runtime, group: Group, statements: list[Statement], storages: Sequence[Storage]) -> None:
         """Take note of a group that is going to be executed."""
         outlines = [Outline(storages[slot]) if slot in group.slots else None for slot in range(len(storages))]
         by_id: dict[int, Any] = {id(storages[slot]): outlines[slot] for slot in group.slots}
@@ -159,7 +159,7 @@ class Listing:
         self._name(group, its, outlines, storages.__getitem__)
         self._present = self._list(group, its, outlines)
 
-    def after(self, rt: Runtime, group: GroupPlan) -> None:
+    def after(self, rt: Runtime, group: Group) -> None:
         """Take note of how it was executed."""
         assert self._present is not None
         listed, found = self._present
@@ -169,7 +169,7 @@ class Listing:
 
     def _name(
         self,
-        group: GroupPlan,
+        group: Group,
         statements: list[Statement],
         outlines: Sequence[object],
         original: Callable[[int], Storage],
@@ -186,7 +186,7 @@ class Listing:
                 if not outline.name and id(outline) not in passed:
                     outline.name = self._names.of(original(slots[id(outline)]), outline)
 
-    def _list(self, group: GroupPlan, statements: list[Statement], outlines: list[Any]) -> tuple[_Listed, Forecast]:
+    def _list(self, group: Group, statements: list[Statement], outlines: list[Any]) -> tuple[_Listed, Forecast]:
         found = forecast(self._runtime, group, statements, outlines)
         lines = group_lines(group, statements, outlines, found)
         named = [outlines[slot] for slot in group.slots if outlines[slot].name]
@@ -227,7 +227,7 @@ class _Listed:
         self.lines, self.names, self.times, self.tier = lines, names, 0, ""
 
 
-def _tier(rt: Runtime, group: GroupPlan, found: Forecast) -> str:
+def _tier(rt: Runtime, group: Group, found: Forecast) -> str:
     """By what a group's loop is run."""
     if group.box is None:
         return "nothing: this rank has no part of it"

@@ -33,7 +33,7 @@ class Outline:
         """Bytes of the allocation; None if there is none."""
         return prod(self.state.extent) * self.dtype.itemsize if self.state.allocated else None
 
-    # What `GroupPlan.facts` looks at.
+    # What `Group.facts` looks at.
     low = property(lambda self: self.state.low)
     extent = property(lambda self: self.state.extent)
     wanted = property(lambda self: self.state.wanted)

@@ -19,8 +19,8 @@ MOST_CELLS = 27  # a loop may be divided into: each has a kernel of its own
 
 
 @dataclass
-class Group:
-    """Statements that share an iteration space and run as one loop.
+class FusedStatements:
+    """Statements of one program that share an iteration space and run as one loop.
 
     Attributes
     ----------
@@ -77,7 +77,7 @@ class _Space:
     boxes: set[Box] = field(default_factory=set)
 
 
-def fuse(statements: Sequence[Statement]) -> list[Group]:
+def fuse(statements: Sequence[Statement]) -> list[FusedStatements]:
     """Divide statements into loops.
 
     A statement joins the first group of its iteration space that its dependences allow: it must not need, at another
@@ -90,7 +90,7 @@ def fuse(statements: Sequence[Statement]) -> list[Group]:
     placed = [_place(statement, history, spaces) for statement in statements]
     for item in reversed(placed):
         _sink(item, history, spaces)
-    groups = [Group(space.space) for space in spaces]
+    groups = [FusedStatements(space.space) for space in spaces]
     for item in placed:
         group = groups[item.place.group]
         group.statements.append(item.statement)
@@ -106,7 +106,7 @@ def fuse(statements: Sequence[Statement]) -> list[Group]:
     return found
 
 
-def _confine(group: Group) -> None:
+def _confine(group: FusedStatements) -> None:
     """Where all statements turned out to run in the same part of the space, that part is the space."""
     space = group.statements[0].space
     if any(group.origins) and all(s.space == space for s in group.statements) and len(set(group.origins)) == 1:

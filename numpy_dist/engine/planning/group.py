@@ -1,100 +1,109 @@
-"""Groups of statements: what must be brought to each, and where its loop runs, whatever memory a rank has."""
+"""Groups: statements that run as one loop, who sends what for it, and where on a rank it runs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from numpy_dist.engine.planning.actions import Fetch, Plan, RefreshHalo, Wanted
-from numpy_dist.engine.planning.local_planner import LocalPlanner
-from numpy_dist.engine.planning.states import States
+from numpy_dist.engine.planning.actions import Fetch, RefreshHalo, Wanted
 from numpy_dist.engine.planning.transfers import cached_plan, covers, ghosts, hulls_of
 from numpy_dist.ir.statements import Elementwise, Reduction, Ref, Statement
 from numpy_dist.layout.alignment import FETCH, HALO, Access, plan_access
 from numpy_dist.layout.fetch import halo_reach
-from numpy_dist.layout.frames import Cell, Origin, cells, shifted
+from numpy_dist.layout.frames import Cell, cells, shifted
 from numpy_dist.layout.interior import interior_box, narrowed
 from numpy_dist.layout.regions import Box, box_empty, box_size
 
 if TYPE_CHECKING:
-    from numpy_dist.layout.layout import BoxList, Layout
+    from numpy_dist.engine.planning.fuse import FusedStatements
+    from numpy_dist.layout.layout import Layout
 
 SMALLEST_INTERIOR = 1 << 16  # elements that are worth a loop of their own while halos travel
 
 
-class GroupPlan:
-    """Communication and computation of one group, for all programs of the same form.
+class Group:
+    """Statements that run as one loop, as all programs of a form have them, whatever memory a rank has.
 
     Parameters
     ----------
-    space : Layout or BoxList
-        The iteration space.
+    number : int
+        Among the groups of the schedule.
+    fused : FusedStatements
+        Statements of such a program, as an example.
     positions : list of int
-        The statements' positions in the program.
-    statements : sequence of Statement
-        An example of them.
-    origins : sequence of tuple
-        Where each statement's own space lies in `space`; ``()`` where it is the same.
-    slots : dict
-        Slot by the storage's id.
+        Their positions in the program.
+    slots : dict of int to int
+        By the ids of their storages.
     kept : frozenset of int
         Slots that other groups, or statements still pending, read or write: they must be stored.
     rank : int
 
     Attributes
     ----------
+    space : Layout or BoxList
+        The iteration space.
+    origins : list of tuple
+        Where each statement's own space lies in `space`; ``()`` where it is the same.
+    slots : list of int
+        Of all storages that it reads and writes.
+    written : list of int
+        Of those that its element-wise statements write.
+    temporary, lasting : list of int
+        Of those that no other group has to do with, and that have no memory before; of the others.
+    reductions, results : list of int
+        The numbers of its reductions, and the slots of what they make.
     fetches : list of Fetch
     halos : list of (RefreshHalo, list of Box)
         One for each storage, and the boxes that this rank reads of it.
-    prepared : dict
-        What execution keeps of the plans, by `facts`.
+    box, interior : Box or None
+        This rank's part of the space, and what of it can be computed while halos travel.
+    cells : list of Cell
+        The boxes in which different statements run.
     released : tuple of int
         Slots that no later group uses.
     ending : frozenset of int
         Those of them whose memory may be donated.
-    number : int
-        Among the groups of the schedule.
     follows : bool
         Whether it may run together with the group before it (see `links`).
+    prepared : dict
+        What execution keeps of the plans, by `facts`.
     """
 
     def __init__(
         self,
-        space: Layout | BoxList,
+        number: int,
+        fused: FusedStatements,
         positions: list[int],
-        statements: Sequence[Statement],
-        origins: Sequence[Origin],
         slots: dict[int, int],
         kept: frozenset[int],
         rank: int,
     ) -> None:
-        self.space, self.positions, self.origins, self.kept, self.rank = space, positions, origins, kept, rank
-        refs = [ref for s in statements for ref in s.refs()]
-        self.slots = sorted({slots[id(ref.storage)] for ref in refs})
+        self.number, self.positions, self.kept, self.rank = number, positions, kept, rank
+        self.space, self.origins, statements = fused.space, fused.origins, fused.statements
+        self.slots = sorted({slots[id(ref.storage)] for s in statements for ref in s.refs()})
         self.written = sorted(
             {slots[id(out.storage)] for s in statements if not isinstance(s, Reduction) for out in s.outputs}
         )
         made = {
             slots[id(o.storage)] for s in statements if isinstance(s, Elementwise) and all(s.creates) for o in s.outputs
         }
-        self.temporary = sorted(made - kept)  # slots that nothing else has to do with, and have no memory before
-        self.ending: frozenset[int] = frozenset()
-        self.released: tuple[int, ...] = ()
+        self.temporary = sorted(made - kept)
         self.lasting = [slot for slot in self.slots if slot not in self.temporary]
         self.reductions = [n for n, s in enumerate(statements) if isinstance(s, Reduction)]
         self.results = [slots[id(statements[n].outputs[0].storage)] for n in self.reductions]
         self.fetches: list[Fetch] = []
         self.halos: list[tuple[RefreshHalo, list[Box]]] = []
-        self._plan_transfers(statements, slots, rank)
-        box = space.box(rank)
+        self._plan_transfers(statements, slots)
+        box = self.space.box(rank)
         self.box = None if box is None or box_empty(box) else box
-        self.interior = None if self.box is None else self._interior(self.box, statements, slots, rank)
-        self.cells = [] if self.box is None else self._cells(self.box, statements, rank)
-        self.prepared: dict[tuple, Any] = {}
+        self.interior = None if self.box is None else self._interior(self.box, statements, slots)
+        self.cells = [] if self.box is None else self._cells(self.box, statements)
+        self.released: tuple[int, ...] = ()
+        self.ending: frozenset[int] = frozenset()
         self.follows = False
-        self.number = 0
+        self.prepared: dict[tuple, Any] = {}
 
-    def end(self, slots: Sequence[int], later: Iterable[int]) -> None:
+    def end(self, slots: Iterable[int], later: Iterable[int]) -> None:
         """Take note of slots that no later group uses, and which of them statements still pending do use.
 
         The memory of others may be donated, but not where messages come to it, or leave from it, while the loop begins.
@@ -103,7 +112,9 @@ class GroupPlan:
         self.released = tuple(slots)
         self.ending = frozenset(slots) - travelling - frozenset(later)
 
-    def _plan_transfers(self, statements: Sequence[Statement], slots: dict[int, int], rank: int) -> None:
+    def _plan_transfers(self, statements: Sequence[Statement], slots: dict[int, int]) -> None:
+        """Note what of each view is fetched, or kept as a halo, alike on every rank."""
+        rank = self.rank
         accesses: dict[tuple, tuple[Ref, Access]] = {}
         made: set[tuple] = set()
         for statement, origin in zip(statements, self.origins, strict=True):
@@ -127,18 +138,18 @@ class GroupPlan:
             messages = cached_plan(layout, wanted, rank, halo_reach(layout))
             self.halos.append((RefreshHalo(slot, wanted, messages), hulls_of(found, rank)))
 
-    def _interior(self, box: Box, statements: Sequence[Statement], slots: dict[int, int], rank: int) -> Box | None:
+    def _interior(self, box: Box, statements: Sequence[Statement], slots: dict[int, int]) -> Box | None:
         """What can be computed while halos travel; None if nothing can, or it is not worth it."""
         haloed = {halo.slot for halo, _ in self.halos}
         if not haloed or self.fetches:
             return None
         found = box
         for statement, origin in zip(statements, self.origins, strict=True):
-            own = statement.space.box(rank)
+            own = statement.space.box(self.rank)
             refs = [ref for ref in statement.reads() if slots[id(ref.storage)] in haloed]
             if own is None or box_empty(own) or not refs:
                 continue
-            lies = [(ref.storage.layout.box(rank), ref.vmap) for ref in refs]
+            lies = [(ref.storage.layout.box(self.rank), ref.vmap) for ref in refs]
             inner = None if any(lying is None for lying, _ in lies) else interior_box(own, lies)
             if inner is None:
                 return None
@@ -148,13 +159,13 @@ class GroupPlan:
             found = left
         return found if box_size(found) >= SMALLEST_INTERIOR else None
 
-    def _cells(self, box: Box, statements: Sequence[Statement], rank: int) -> list[Cell]:
+    def _cells(self, box: Box, statements: Sequence[Statement]) -> list[Cell]:
         """The boxes in which different statements run: one with all of them, unless some have parts of the space."""
         if not any(self.origins):
             return [(box, tuple(range(len(statements))))]
         parts: list[Box | None] = []
         for statement, origin in zip(statements, self.origins, strict=True):
-            own = statement.space.box(rank)
+            own = statement.space.box(self.rank)
             parts.append(None if own is None or box_empty(own) else shifted(own, origin))
         return cells(box, parts)
 
@@ -175,20 +186,6 @@ class GroupPlan:
         for halo, _ in self.halos:
             key.append(any([covers(had, halo.wanted) for had in storages[halo.slot].fresh]))
         return tuple(key)
-
-    def plan(self, statements: Sequence[Statement], slots: dict[int, int], states: States) -> Plan:
-        """What the rank does for the group. A pure function.
-
-        Parameters
-        ----------
-        statements : sequence of Statement
-            The group's.
-        slots : dict of int to int
-            By the ids of their storages.
-        states : States
-            As they are before the group.
-        """
-        return LocalPlanner(self, statements, slots, states, self.rank).plan()
 
 
 def _whole_rows(ref: Ref, access: Access) -> Wanted:

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from numpy_dist.engine.planning.combination import partial_boxes
-from numpy_dist.engine.planning.group import GroupPlan
+from numpy_dist.engine.planning.group import Group
 from numpy_dist.ir.statements import Reduction, Ref, Statement
 from numpy_dist.layout.regions import Box, box_empty
 
@@ -97,23 +97,20 @@ def _follows(touched: dict[int, set[Rows | None]], written: set[int], other: Lin
     )
 
 
-def link_of(
-    plan: GroupPlan, statements: Sequence[Statement], slots: dict[int, int], rank: int, size: int
-) -> Link | None:
+def link_of(group: Group, statements: Sequence[Statement], slots: dict[int, int]) -> Link | None:
     """A group as a part of a chain; None if it has to be run by itself. A pure function.
 
     Parameters
     ----------
     statements : sequence of Statement
         The group's.
-    slots : dict
+    slots : dict of int to int
         By the ids of storages.
-    rank, size : int
     """
-    box = plan.box
-    if not box or plan.halos or plan.fetches or len(plan.cells) > 1 or any(map(any, plan.origins)):
+    box = group.box
+    if not box or group.halos or group.fetches or len(group.cells) > 1 or any(map(any, group.origins)):
         return None
-    if not all(_is_local(s, size) for s in statements if isinstance(s, Reduction)):
+    if not all(_is_local(s) for s in statements if isinstance(s, Reduction)):
         return None
     touched: dict[int, set[Rows | None]] = {}
     written: set[int] = set()
@@ -127,15 +124,16 @@ def link_of(
     return Link(box[0], touched, written)
 
 
-def _is_local(statement: Reduction, size: int) -> bool:
+def _is_local(statement: Reduction) -> bool:
     """Whether a reduction's partial results are the results, row by row, on every rank."""
     storage = statement.outputs[0].storage
     if 0 in statement.axes or statement.initial is not None or storage.axes is not None:
         return False
-    if storage.dtype != statement.dtype or (size > 1 and storage.layout.is_replicated):
+    layout = storage.layout
+    if storage.dtype != statement.dtype or (layout.size > 1 and layout.is_replicated):
         return False
-    boxes = partial_boxes(statement.space, statement.axes, statement.keepdims, storage.layout.mesh.size, None)
-    return all(_same(box, storage.layout.box(rank)) for rank, box in enumerate(boxes))
+    boxes = partial_boxes(statement.space, statement.axes, statement.keepdims, layout.size, None)
+    return all(_same(box, layout.box(rank)) for rank, box in enumerate(boxes))
 
 
 def _same(a: Box | None, b: Box | None) -> bool:

@@ -1,10 +1,10 @@
-"""Planning of what one rank does for a group: a function of views, layouts, and the states of storages."""
+"""The local planner: what one rank does for a group, as a function of views, layouts, and the states of storages."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from numpy_dist.backends.base import Temp
 from numpy_dist.engine.memory.storage import geometry
@@ -34,6 +34,7 @@ from numpy_dist.engine.planning.actions import (
 from numpy_dist.engine.planning.combination import combination
 from numpy_dist.engine.planning.donation import donations
 from numpy_dist.engine.planning.fuse import disjoint
+from numpy_dist.engine.planning.group import Group
 from numpy_dist.engine.planning.states import NO_SPARE, States
 from numpy_dist.engine.planning.transfers import covers, wider_margin
 from numpy_dist.ir.statements import Elementwise, Reduction, Ref, Statement
@@ -45,8 +46,28 @@ if TYPE_CHECKING:
 
     from numpy_dist.ir.views import View
 
-# How a storage is written: through to its memory, to a new version of it, or by way of another array.
-_HOW = ("through", "version", "aside")
+# How a storage is written: through to its memory, to a new version of it, or aside, to an array that is copied back.
+_WAYS = ("through", "version", "aside")
+
+
+class _Writes(NamedTuple):
+    """How a loop writes storages.
+
+    Attributes
+    ----------
+    ways : dict of int to str
+        By slot, one of the above.
+    versions : list of NewVersion
+    dropped : list of DropSpare
+        Spare allocations that the writes leave behind.
+    updates : list of int
+        Slots as in `Plan`.
+    """
+
+    ways: dict[int, str]
+    versions: list[NewVersion]
+    dropped: list[DropSpare]
+    updates: list[int]
 
 
 def cell_key(slot: int, ref: Ref, origin: Origin) -> tuple:
@@ -55,26 +76,27 @@ def cell_key(slot: int, ref: Ref, origin: Origin) -> tuple:
     return slot, ref.view.dtype, vmap.offset, vmap.steps, vmap.groups
 
 
-class LocalPlanner:
-    """Plans what a rank does for a group.
+def plan_group(group: Group, statements: Sequence[Statement], slots: dict[int, int], states: States) -> Plan:
+    """What a rank does for a group while its storages lie in these states. A pure function.
 
     Parameters
     ----------
-    group : GroupPlan
-        What is the same whatever memory the rank has.
+    group : Group
     statements : sequence of Statement
         An example of the group's. Of their storages only what all ranks share is looked at: layout, dtype, shape.
     slots : dict of int to int
         By the ids of storages.
     states : States
-        By slot.
-    rank : int
+        By slot, as they are before the group.
     """
+    return _LocalPlanner(group, statements, slots, states).plan()
 
-    def __init__(
-        self, group: Any, statements: Sequence[Statement], slots: dict[int, int], states: States, rank: int
-    ) -> None:
-        self.group, self.statements, self.slots, self.rank = group, statements, slots, rank
+
+class _LocalPlanner:
+    """Plans what a rank does for a group (see `plan_group`)."""
+
+    def __init__(self, group: Group, statements: Sequence[Statement], slots: dict[int, int], states: States) -> None:
+        self.group, self.statements, self.slots, self.rank = group, statements, slots, group.rank
         self.states = States(states)
         self.origins: Sequence[Origin] = group.origins
         self.actions: list[Action] = []
@@ -92,17 +114,15 @@ class LocalPlanner:
         self._bring()
         travels = bool(group.fetches) or any(isinstance(a, RefreshHalo) and a.messages for a in self.actions)
         bodies: list[Body] = []
-        updates: list[int] = []
-        reads: set[int] = set()
+        reads = [self._reads(numbers) for _, numbers in group.cells]  # of each cell
+        writes = _Writes({}, [], [], [])
         launches: list[Action] = [Wait()] if travels else []
         if group.box is not None:
-            found = [self._reads(numbers) for _, numbers in group.cells]
-            reads = {key[0] for its in found for key in its}
             donated = self._donations()
-            versions, verdict, dropped = self._versions(found, updates)
-            for (box, numbers), its in zip(group.cells, found, strict=True):
-                bodies.append(_CellPlanner(self, verdict, numbers).plan(box, its))
-            self.actions += [*self.allocates, *versions, *donated, *dropped]
+            writes = self._writes(reads)
+            for (box, numbers), its in zip(group.cells, reads, strict=True):
+                bodies.append(_CellPlanner(self, writes.ways, numbers).plan(box, its))
+            self.actions += [*self.allocates, *writes.versions, *donated, *writes.dropped]
             launches = self._launches(bodies, travels)
         self._results()
         self.actions += launches
@@ -113,8 +133,8 @@ class LocalPlanner:
         return Plan(
             tuple(self.actions),
             tuple(bodies),
-            tuple(updates),
-            len(reads),
+            tuple(writes.updates),
+            len({slot for its in reads for slot, *_ in its}),
             len(self.written),
             len(self.temps),
             self.stored_temporaries,
@@ -219,36 +239,33 @@ class LocalPlanner:
         """Whether a result that the group makes is never stored."""
         return not self.states[slot].wanted and slot not in self.group.kept
 
-    def _versions(
-        self, reads: Sequence[dict[tuple, tuple[Ref, Origin]]], updates: list[int]
-    ) -> tuple[list[NewVersion], dict[int, str], list[DropSpare]]:
-        """New versions, for each written storage how it is written, and spare allocations that go."""
-        verdict: dict[int, str] = {}
-        targets: dict[int, dict[View, Ref]] = {}
+    def _writes(self, reads: Sequence[dict[tuple, tuple[Ref, Origin]]]) -> _Writes:
+        """How the storages are written that the loop does not only read, given what each cell reads."""
+        views: dict[int, set[View]] = {}  # of each storage, that are written
+        ways: dict[int, str] = {}
         for statement, origin in zip(self.statements, self.origins, strict=True):
             for out in () if isinstance(statement, Reduction) else statement.outputs:
-                key = slot, *_ = self.key(out, origin)
-                if out.view not in targets.setdefault(slot, {}):
-                    targets[slot][out.view] = out
-                    how = self._verdict(statement, out, key, reads)
-                    verdict[slot] = max(verdict.get(slot, "through"), how, key=_HOW.index)
-        versions, dropped = [], []
-        for slot, views in targets.items():
+                key = self.key(out, origin)
+                slot = key[0]
+                if out.view not in views.setdefault(slot, set()):
+                    views[slot].add(out.view)
+                    ways[slot] = max(ways.get(slot, "through"), self._way(statement, out, key, reads), key=_WAYS.index)
+        found = _Writes(ways, [], [], [])
+        for slot, written in views.items():
             state = self.states[slot]
-            region = next(iter(views)) if len(views) == 1 else None
+            region = next(iter(written)) if len(written) == 1 else None
             swaps = region is not None and state.spare is region
-            if verdict[slot] == "version":
-                versions.append(NewVersion(slot, region, not swaps))
+            if ways[slot] == "version":
+                found.versions.append(NewVersion(slot, region, not swaps))
                 continue
-            if state.allocated and any(slot == key[0] for found in reads for key in found):
-                updates.append(slot)
+            if state.allocated and any(slot == key[0] for its in reads for key in its):
+                found.updates.append(slot)
             if state.spare is not NO_SPARE and not swaps:
-                dropped.append(DropSpare(slot))
-        return versions, verdict, dropped
+                found.dropped.append(DropSpare(slot))
+        return found
 
-    def _verdict(
-        self, statement: Statement, out: Ref, key: tuple, reads: Sequence[dict[tuple, tuple[Ref, Origin]]]
-    ) -> str:
+    def _way(self, statement: Statement, out: Ref, key: tuple, reads: Sequence[dict[tuple, tuple[Ref, Origin]]]) -> str:
+        """How a statement may write a view, whose cells have this key."""
         storage = out.storage
         conflict = any(
             ref.storage is storage
@@ -301,8 +318,8 @@ class LocalPlanner:
 class _CellPlanner:
     """Plans the loop in one cell."""
 
-    def __init__(self, group: LocalPlanner, versions: dict[int, str], numbers: Sequence[int]) -> None:
-        self.group, self.versions, self.numbers = group, versions, numbers
+    def __init__(self, planner: _LocalPlanner, ways: dict[int, str], numbers: Sequence[int]) -> None:
+        self.planner, self.ways, self.numbers = planner, ways, numbers
         self.operands: list[Operand] = []
         self.filled: list[tuple[int, int]] = []
         self.copies: list[tuple[int, int]] = []
@@ -311,12 +328,12 @@ class _CellPlanner:
 
     def plan(self, box: Box, reads: dict[tuple, tuple[Ref, Origin]]) -> Body:
         """The body."""
-        group, key = self.group, self.group.key
+        planner, key = self.planner, self.planner.key
         for name, (ref, origin) in reads.items():
             self.present[name] = self._source(name, ref, origin)
         steps: list[tuple] = []
         for number in self.numbers:
-            statement, origin = group.statements[number], group.origins[number]
+            statement, origin = planner.statements[number], planner.origins[number]
             where = None if statement.where is None else self.present[key(statement.where, origin)]
             inputs = tuple(self.present[key(x, origin)] if type(x) is Ref else None for x in statement.inputs)
             outputs: tuple = ()
@@ -332,11 +349,12 @@ class _CellPlanner:
         return len(self.operands) - 1
 
     def _source(self, key: tuple, ref: Ref, origin: Origin) -> int:
-        name = key[0], ref.view, origin
-        region = self.group.fetched.get(name)
+        slot = key[0]
+        name = slot, ref.view, origin
+        region = self.planner.fetched.get(name)
         if region is None:
-            over = OLD if self.versions.get(key[0]) == "version" else MEMORY
-            return self._operand(self.group.stored(over, key[0], ref, origin))
+            over = OLD if self.ways.get(slot) == "version" else MEMORY
+            return self._operand(self.planner.stored(over, slot, ref, origin))
         low, steps = tuple(r.start for r in region), tuple(r.step for r in region)
         extent = tuple(map(len, region))
         itemsize, vmap = ref.storage.dtype.itemsize, framed(ref.vmap, origin)
@@ -344,26 +362,26 @@ class _CellPlanner:
 
     def _target(self, statement: Elementwise, out: Ref, origin: Origin, creates: bool) -> int | Temp:
         """Where a statement writes: a temporary, or an array over the storage's memory."""
-        group = self.group
-        key = group.key(out, origin)
+        planner = self.planner
+        key = planner.key(out, origin)
         if key in self.stored:
             return self.present[key]
         self.stored.add(key)
         slot = key[0]
-        if creates and group.is_contracted(slot):
-            temp = self.present[key] = group.temporary(key, out.array.dtype)
+        if creates and planner.is_contracted(slot):
+            temp = self.present[key] = planner.temporary(key, out.array.dtype)
             return temp
-        state = group.states[slot]
-        group.note_written(key, creates and not (state.wanted or state.reserved))
-        operand = group.stored(MEMORY, slot, out, origin)
-        how = self.versions[slot]
+        state = planner.states[slot]
+        planner.note_written(key, creates and not (state.wanted or state.reserved))
+        operand = planner.stored(MEMORY, slot, out, origin)
+        way = self.ways[slot]
         number = self._operand(operand)
-        if how == "aside":
+        if way == "aside":
             target, number = number, self._operand(operand._replace(over=ASIDE))
             if statement.where is not None:
                 self.filled.append((number, target))
             self.copies.append((target, number))
-        elif how == "version" and statement.where is not None:
+        elif way == "version" and statement.where is not None:
             self.filled.append((number, self._operand(operand._replace(over=OLD))))
         self.present[key] = number
         return number

@@ -8,12 +8,13 @@ from typing import Any
 from numpy_dist.engine.executing.chain import Chain
 from numpy_dist.engine.executing.prepared import execute, release
 from numpy_dist.engine.memory.storage import Storage
-from numpy_dist.engine.planning.fuse import fuse
-from numpy_dist.engine.planning.group import GroupPlan
+from numpy_dist.engine.planning.fuse import FusedStatements, fuse
+from numpy_dist.engine.planning.group import Group
 from numpy_dist.engine.planning.layout_propagation import propagate_layouts
 from numpy_dist.engine.planning.links import chains_of, link_of
 from numpy_dist.engine.scheduling.deferred import deferrable
 from numpy_dist.ir.statements import Elementwise, Reduction, Ref, Statement
+from numpy_dist.layout.layout import Layout
 from numpy_dist.layout.marks import mark_of
 
 _MOST, _MOST_STATEMENTS = 512, 8192  # of all that are kept: the plan of one takes some kilobytes
@@ -35,8 +36,8 @@ class Schedule:
         How many there are.
     layouts : list of (int, Layout)
         Storages that move, and where to (see `propagate_layouts`).
-    groups : list of GroupPlan
-    chains : dict
+    groups : list of Group
+    chains : dict of int to Chain
         Groups that may run together, by the number of the first one.
     pattern : int
         A mark of which storages are the same; 0 before somebody has asked (`pattern_of`).
@@ -48,45 +49,17 @@ class Schedule:
         self, runtime: Any, statements: Sequence[Statement], storages: Sequence[Storage], later: Container[int]
     ):
         self.statements = len(statements)
-        before = [storage.layout for storage in storages]
-        if runtime.size > 1:
-            propagate_layouts(statements, later)
-        pairs = enumerate(zip(before, storages, strict=True))
-        self.layouts = [(slot, s.layout) for slot, (layout, s) in pairs if s.layout is not layout]
+        self.layouts = _propagated(runtime, statements, storages, later)
         slots = {id(storage): slot for slot, storage in enumerate(storages)}
-        places = {id(statement): position for position, statement in enumerate(statements)}
+        used_later = frozenset(slot for number, slot in slots.items() if number in later)
         fused = fuse(statements)
-        self.groups = [
-            GroupPlan(
-                group.space,
-                [places[id(s)] for s in group.statements],
-                group.statements,
-                group.origins,
-                slots,
-                frozenset(slots[n] for n in group.shared) | frozenset(slot for n, slot in slots.items() if n in later),
-                runtime.rank,
-            )
-            for group in fused
-        ]
+        self.groups = _groups(fused, statements, slots, used_later, runtime.rank)
+        self.chains = _chains(self.groups, fused, slots)
         self._made: list[int] = []  # slots whose liveness decides what need not be stored for a reduction
         self._deferrable: dict[tuple[bool, ...], list[int]] = {}
         if isinstance(statements[-1], Reduction):
             makers = [s for s in statements if isinstance(s, Elementwise) and all(s.creates)]
             self._made = sorted({slots[id(out.storage)] for s in makers for out in s.outputs})
-        used_later = {slot for number, slot in slots.items() if number in later}
-        last = {slot: number for number, plan in enumerate(self.groups) for slot in plan.slots}
-        for number, plan in enumerate(self.groups):
-            plan.number = number
-            plan.end([slot for slot in plan.slots if last[slot] == number], used_later)
-        self.chains: dict[int, Chain] = {}
-        if len(fused) == 1:
-            return
-        pairs_of = zip(self.groups, fused, strict=True)
-        links = [link_of(plan, group.statements, slots, runtime.rank, runtime.size) for plan, group in pairs_of]
-        for chain in chains_of(links):
-            self.chains[chain.first] = Chain(self.groups[chain.first : chain.end], chain.aligned)
-            for plan in self.groups[chain.first + 1 : chain.end]:
-                plan.follows = True
 
     def run(self, runtime: Any, statements: list[Statement], storages: list[Storage]) -> None:
         """Execute a program of this form, whose execution is the runtime's.
@@ -140,6 +113,50 @@ class Schedule:
         for position in self.groups[number].positions:
             statements[position] = nothing
         release(self.groups[number], storages)
+
+
+def _propagated(
+    runtime: Any, statements: Sequence[Statement], storages: Sequence[Storage], later: Container[int]
+) -> list[tuple[int, Layout]]:
+    """The slots of storages to which layouts have propagated, and these layouts."""
+    before = [storage.layout for storage in storages]
+    if runtime.size > 1:
+        propagate_layouts(statements, later)
+    pairs = enumerate(zip(before, storages, strict=True))
+    return [(slot, storage.layout) for slot, (layout, storage) in pairs if storage.layout is not layout]
+
+
+def _groups(
+    fused: Sequence[FusedStatements],
+    statements: Sequence[Statement],
+    slots: dict[int, int],
+    used_later: frozenset[int],
+    rank: int,
+) -> list[Group]:
+    """The groups of a program, each with the slots that it is the last to use."""
+    positions = {id(statement): position for position, statement in enumerate(statements)}
+    groups = []
+    for number, its in enumerate(fused):
+        kept = used_later.union(slots[storage] for storage in its.shared)
+        groups.append(Group(number, its, [positions[id(s)] for s in its.statements], slots, kept, rank))
+    last = {slot: group.number for group in groups for slot in group.slots}
+    for group in groups:
+        group.end([slot for slot in group.slots if last[slot] == group.number], used_later)
+    return groups
+
+
+def _chains(groups: Sequence[Group], fused: Sequence[FusedStatements], slots: dict[int, int]) -> dict[int, Chain]:
+    """Groups that may run together, by the number of the first one."""
+    if len(groups) == 1:
+        return {}
+    pairs = zip(groups, fused, strict=True)
+    chains = {}
+    for chain in chains_of([link_of(group, its.statements, slots) for group, its in pairs]):
+        first, *others = together = groups[chain.first : chain.end]
+        chains[first.number] = Chain(together, chain.aligned)
+        for group in others:
+            group.follows = True
+    return chains
 
 
 class Description:
