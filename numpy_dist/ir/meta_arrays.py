@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import mmap
+import sys
 from collections.abc import Sequence
 
 import numpy as np
@@ -29,8 +30,10 @@ def _without_access() -> mmap.mmap:
 
 _PAGES = _without_access()
 _ANCHOR_ADDRESS: int = np.frombuffer(_PAGES, np.uint8).__array_interface__["data"][0]
-# Through ctypes, since `mmap` gives out pages without access as read-only, and meta arrays are writeable.
-_ANCHOR = np.ndarray(len(_PAGES), np.uint8, (ctypes.c_char * len(_PAGES)).from_address(_ANCHOR_ADDRESS))  # type: ignore[arg-type]
+# The virtual memory of all arrays: as long as any may be, which the pages are not. Through ctypes, since `mmap` gives
+# out pages without access as read-only, and meta arrays are writeable.
+_LONGEST = sys.maxsize // 2
+_ANCHOR = np.ndarray(_LONGEST, np.uint8, (ctypes.c_char * _LONGEST).from_address(_ANCHOR_ADDRESS))  # type: ignore[arg-type]
 # `data` is the first field of PyArrayObject after the object head (NumPy's public C API).
 _DATA_FIELD = object.__basicsize__
 _address_at = ctypes.c_ssize_t.from_address
@@ -136,8 +139,6 @@ def meta_array(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
             _META_ARRAYS.clear()
         if dtype.hasobject or not dtype.itemsize:
             raise Unshardable(dtype)
-        if dtype.itemsize > _ANCHOR.size:
-            raise ValueError(f"items of {dtype.itemsize} bytes ({dtype}) are larger than numpy_dist can shard")
         base = np.ndarray((), dtype, buffer=_ANCHOR.data)
         strides = np.empty(shape, dtype).strides if 0 in shape else c_strides(shape, dtype.itemsize)
         found = as_strided(base, shape, strides)

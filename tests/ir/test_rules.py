@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from numpy_dist.ir.meta_arrays import meta_array, offset_of
+from numpy_dist.ir.meta_arrays import meta_array, offset_of, placed
 from numpy_dist.ir.rules import begins_in_output, loop_dtypes, memory_axes, order_axes, scalar_kind
 
 
@@ -101,10 +101,21 @@ import numpy
 from numpy_dist.ir import meta_arrays
 assert len(meta_arrays._PAGES) == 1 << 20
 whole = meta_arrays.meta_array((1 << 20, 1 << 10), numpy.dtype("f8"))
-assert meta_arrays.offset_of(whole[7:, 1:]) == 8 * (7 * 1024 + 1)
+part = whole[7:, 1:]
+assert meta_arrays.offset_of(part) == 8 * (7 * 1024 + 1)
+again = meta_arrays.placed(part.dtype, meta_arrays.offset_of(part), part.shape, part.strides)
+assert (meta_arrays.offset_of(again), again.shape, again.strides) == (8 * (7 * 1024 + 1), part.shape, part.strides)
 """
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
     subprocess.run([sys.executable, "-c", script], check=True, timeout=60, env=environment)
+
+
+def test_parts_of_arrays_that_are_longer_than_the_pages_without_access():
+    """As where what was looked at in one process's array of 80 gigabytes becomes a sharded array again."""
+    start = 5 << 36
+    part = placed(np.dtype("f8"), start, (3, 4), (-8, 1 << 30))
+    assert (offset_of(part), part.shape, part.strides) == (start, (3, 4), (-8, 1 << 30))
+    assert part.flags.writeable
 
 
 @pytest.mark.parametrize("dtype", [object, np.dtypes.StringDType(), [("a", "f8"), ("b", "O")], "V0"], ids=str)
