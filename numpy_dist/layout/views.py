@@ -415,6 +415,22 @@ def storage_region(vmap: ViewMap, box: Box) -> Region:
     return tuple(region[:-1])
 
 
+def addressable_region(vmap: ViewMap, region: Region) -> Region:
+    """A region of the storage that contains another one and in which the view's elements can be addressed.
+
+    Where the view merges axes, what is merged is whole but for the first axis of each group, which has no steps.
+    """
+    if not vmap.merged:
+        return region
+    found = list(region)
+    for first, *rest in (group for group in vmap.groups if len(group) > 1):
+        found[first] = range(region[first].start, region[first].stop)
+        for axis in rest:
+            if axis < len(found):  # behind the last axis are the bytes
+                found[axis] = range(vmap.storage_shape[axis])
+    return tuple(found)
+
+
 def _unmerge(r: range, extra: int, extents: list[int]) -> list[range]:
     """Divide a range along a merged axis into ranges along its parts; each index covers `extra` more ones."""
     region = []

@@ -93,6 +93,38 @@ def test_a_gather_over_the_budget_is_refused_on_every_rank():
     assert np.array_equal(x.gather(), VALUES)
 
 
+def test_the_budget_is_for_what_is_fetched():
+    """The rows of a view that merges axes are brought whole, however few of their elements it has."""
+    values = np.arange(60 * 40.0).reshape(60, 40)
+    x = numpy_dist.asarray(values, split=0)
+    flat = x.reshape(-1)
+    for part, nbytes in ((flat[::39], values.nbytes), (flat[70:170:3], 4 * 40 * 8), (flat[-90:], 3 * 40 * 8)):
+        if engine.runtime().size > 1:
+            with config(MEMORY_BUDGET=nbytes - 1), pytest.raises(GatherError, match=f" {nbytes} bytes"):
+                part.gather()
+    with config(MEMORY_BUDGET=values.nbytes):
+        for key in (slice(None, None, 39), slice(70, 170, 3), slice(-90, None), slice(170, 70, -3)):
+            assert np.array_equal(flat[key].gather(), values.reshape(-1)[key])
+
+
+def test_gathers_of_views_that_merge_axes_bring_the_rows_that_they_touch():
+    values = np.arange(7 * 5 * 4 * 3.0).reshape(7, 5, 4, 3)
+    for split in (0, 1):
+        x = numpy_dist.asarray(values, split=split)
+        for shape in ((7, 5, 12), (7, 20, 3), (35, 12), (7, 60), (-1,)):
+            merged, expected = x.reshape(shape), values.reshape(shape)
+            for key in (slice(1, 3), slice(-2, None), slice(None, None, -2), (..., slice(2, 9, 3))):
+                assert np.array_equal(merged[key].gather(), expected[key])
+    x = numpy_dist.asarray(np.arange(100 * 100.0).reshape(100, 100), split=0)
+    part = x.reshape(-1)[350:520]  # three rows
+    engine.force(x)
+    comm = engine.runtime().comm
+    before = comm.counters.bytes
+    part.gather()
+    sent = sum(comm.allgather(comm.counters.bytes - before))
+    assert sent < 0.1 * x.nbytes * comm.size
+
+
 def test_writes_through_views_whose_owners_are_no_boxes():
     values = np.arange(24.0)
     x = numpy_dist.asarray(values, split=0)

@@ -21,11 +21,13 @@ from numpy_dist.engine.runtime import Runtime, runtime
 from numpy_dist.errors import CommunicationRefused
 from numpy_dist.ir.meta_arrays import offset_of
 from numpy_dist.ir.views import view_of
-from numpy_dist.layout.views import storage_region
+from numpy_dist.layout.regions import full_box, region_of, region_size
+from numpy_dist.layout.views import addressable_region, storage_region
 
 if TYPE_CHECKING:
     from numpy_dist.backends.memory import Array, Memory
     from numpy_dist.engine.memory.handle import ShardedHandle
+    from numpy_dist.layout.regions import Region
 
 T = TypeVar("T")
 
@@ -68,8 +70,9 @@ def _gather(
         told = array.size >= FEW
         if rt.comm.refuse_gathers:
             raise CommunicationRefused(f"a gather of an array of shape {array.shape}, {array.dtype}, was refused")
-        check_budget(rt, array.nbytes, f"gathering an array of shape {array.shape}, {array.dtype}")
-        rt.pool.relieve(array.nbytes)
+        nbytes = max(array.nbytes, region_size(_fetched(x._storage, array)) * x._storage.dtype.itemsize)
+        check_budget(rt, nbytes, f"gathering an array of shape {array.shape}, {array.dtype}")
+        rt.pool.relieve(nbytes)
         rt.counters.gathers += 1
         rt.counters.gathered_bytes += array.nbytes
     roots = range(rt.size) if root is None else (root,)
@@ -95,10 +98,19 @@ def _assemble_and_tell(rt: Runtime, storage: Storage, array: np.ndarray, roots: 
     return result
 
 
+def _fetched(storage: Storage, array: np.ndarray) -> Region:
+    """The part of a storage that is brought to whoever gathers a view of it."""
+    vmap = view_of(storage.layout, storage.dtype.itemsize, array).vmap
+    if vmap is None:
+        return region_of(full_box(storage.shape))
+    return addressable_region(vmap, storage_region(vmap, full_box(array.shape)))
+
+
 def assemble(rt: Runtime, storage: Storage, array: np.ndarray, roots: Sequence[int]) -> np.ndarray | None:
+    """The elements of a view, a meta array, on some ranks; None on the others. Collective: one fetch."""
     if array.size == 0:
         return np.empty(array.shape, array.dtype) if rt.rank in roots else None
-    view, memory = None, storage.memory
+    memory = storage.memory
     if rt.comm.checks is not None:
         view = view_of(storage.layout, storage.dtype.itemsize, array)
         rt.comm.checks.reads(view, storage, "gather", "" if len(roots) > 1 else f"root {roots[0]}")
@@ -106,14 +118,7 @@ def assemble(rt: Runtime, storage: Storage, array: np.ndarray, roots: Sequence[i
         if storage.extent == storage.shape:  # all of it is here, without margins
             own = np.ndarray(array.shape, array.dtype, memory, offset_of(array), array.strides)
             return rt.pool.attempt(lambda: np.array(own, copy=True, order="K"))
-    vmap = (view or view_of(storage.layout, storage.dtype.itemsize, array)).vmap
-    if vmap is None:
-        region = tuple(range(n) for n in storage.shape)
-    else:
-        region = storage_region(vmap, tuple((0, n) for n in array.shape))
-        if vmap.merged:
-            region = tuple(range(n) for n in storage.shape)
-    wanted = tuple((region,) if rank in roots else () for rank in range(rt.size))
+    region = _fetched(storage, array)
     whole = all(len(r) == n for r, n in zip(region, storage.shape, strict=True))
     if rt.size == 1 and storage.memory is not None and whole:
         source, low = storage.part(region), storage.low
@@ -122,16 +127,18 @@ def assemble(rt: Runtime, storage: Storage, array: np.ndarray, roots: Sequence[i
     if len(roots) == rt.size > 1:
         fetched: Fetched | None = fetch_on_all(rt, storage, region)
     else:
+        wanted = tuple((region,) if rank in roots else () for rank in range(rt.size))
         fetched, finish = fetch_array(rt, storage, wanted)
         finish()
     if fetched is None:
         return None
     if whole:
         return _read(storage, array, fetched.array)
-    assert vmap is not None
+    vmap = view_of(storage.layout, storage.dtype.itemsize, array).vmap
+    assert vmap is not None  # else the region is the whole
     block = rt.backend.memory.download(fetched.block)
     low, steps = tuple(r.start for r in region), tuple(r.step for r in region)
-    box = tuple((0, n) for n in array.shape)
+    box = full_box(array.shape)
     found = window(storage.dtype.itemsize, low, fetched.array.shape, steps, vmap, box, array.dtype).over(block)
     return rt.pool.attempt(lambda: np.array(found, copy=True, order="K"))
 

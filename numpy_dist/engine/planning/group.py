@@ -13,6 +13,7 @@ from numpy_dist.layout.fetch import halo_reach
 from numpy_dist.layout.frames import Cell, cells, shifted
 from numpy_dist.layout.interior import interior_box, narrowed
 from numpy_dist.layout.regions import Box, box_empty, box_size
+from numpy_dist.layout.views import addressable_region
 
 if TYPE_CHECKING:
     from numpy_dist.engine.planning.fuse import FusedStatements
@@ -128,7 +129,7 @@ class Group:
         for key, (ref, access) in accesses.items():
             layout = ref.storage.layout
             if access.mode == FETCH or (access.mode == HALO and ref.storage.pinned):
-                wanted = _whole_rows(ref, access)
+                wanted = _fetched(ref, access)
                 region = wanted[rank][0] if wanted[rank] else None
                 self.fetches.append(Fetch(key[0], key, region, cached_plan(layout, wanted, rank)))
             elif access.mode == HALO:
@@ -188,18 +189,6 @@ class Group:
         return tuple(key)
 
 
-def _whole_rows(ref: Ref, access: Access) -> Wanted:
-    """For each rank what it fetches; merged axes need whole rows to be addressed as one."""
-    regions = access.regions
-    if ref.vmap.merged:
-        cut = ref.storage.layout.cut_axes
-        regions = tuple(
-            None
-            if r is None
-            else tuple(
-                range(x.start, x.stop) if a in cut or a == 0 else range(n)
-                for a, (x, n) in enumerate(zip(r, ref.storage.shape, strict=True))
-            )
-            for r in regions
-        )
-    return tuple(() if r is None else (r,) for r in regions)
+def _fetched(ref: Ref, access: Access) -> Wanted:
+    """For each rank what it fetches of a view that it cannot keep as a halo."""
+    return tuple(() if region is None else (addressable_region(ref.vmap, region),) for region in access.regions)
