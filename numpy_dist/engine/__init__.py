@@ -53,20 +53,10 @@ from numpy_dist.engine.memory.handle import (
     sharded,
     view_of_replicated,
 )
+from numpy_dist.engine.recording.casts import is_real_part, narrowed, without_imaginary_part
 from numpy_dist.engine.recording.copies import aligned, assign, assign_part, copy, empty, full, register_policy
-from numpy_dist.engine.recording.plans import replay, target_of
-from numpy_dist.engine.recording.record import (
-    elementwise,
-    is_real_part,
-    mask_of,
-    may_write,
-    narrowed,
-    numpy_error,
-    without_imaginary_part,
-    wrap,
-)
-from numpy_dist.engine.recording.reduce import reducible, reduction
-from numpy_dist.engine.recording.state import (
+from numpy_dist.engine.recording.numpy_errors import numpy_error
+from numpy_dist.engine.recording.queries import (
     counters,
     default_layout,
     flush,
@@ -75,6 +65,9 @@ from numpy_dist.engine.recording.state import (
     is_transpose,
     layout_of,
 )
+from numpy_dist.engine.recording.record import elementwise, mask_of, may_write, wrap
+from numpy_dist.engine.recording.reduce import reducible, reduction
+from numpy_dist.engine.recording.replay import replay, target_of
 from numpy_dist.engine.runtime import Runtime, runtime
 from numpy_dist.ir.meta_arrays import Unrecordable, Unshardable, offset_of
 

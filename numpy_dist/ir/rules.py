@@ -1,17 +1,18 @@
-"""Shapes, dtypes and memory order of results, by NumPy's own rules; pure functions of metadata."""
+"""Shapes, dtypes and memory order of results, and what can raise, by NumPy's own rules; pure functions of metadata."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
 
 from numpy_dist.argument_types import Keywords
 from numpy_dist.ir.meta_arrays import Unrecordable
+from numpy_dist.ir.ops import COPY, Op
 
 _MOST_AT_ONCE = 32  # axes that `numpy.broadcast_shapes` takes
 
@@ -198,3 +199,38 @@ def order_axes(order: str | None, arrays: Sequence[np.ndarray], shape: tuple[int
     if order == "F" or (order == "A" and all(a.flags.fnc for a in arrays)):
         return tuple(reversed(range(len(shape)))) if len(shape) > 1 else None
     return None
+
+
+def can_raise(op: Op, kinds: tuple, dtypes: tuple[np.dtype, ...]) -> bool:
+    """Whether values can raise: integers to negative powers, texts repeated or not found, times, and some casts.
+
+    Text may be no number, or too short for a date; what raw memory and records hold goes by way of Python's objects.
+    Times may be too large for their sum, or for another unit, which NumPy says since 2.5.
+    `kinds` are dtypes (or Python's types) of the inputs, `dtypes` those of the outputs.
+    """
+    if times_overflow() and (units := {np.datetime_data(x) for x in (*kinds, *dtypes) if _is_time(x)}):
+        if len(units) > 1 or op.name in ("add", "subtract", "multiply"):
+            return True
+    if op is COPY:
+        source, target = getattr(kinds[0], "kind", ""), dtypes[0].kind
+        if "V" in (source, target):
+            return kinds[0] != dtypes[0]
+        return (source in ("S", "U") and target != source) or (source == "M" and target in "SU")
+    if op.name == "power":
+        return dtypes[0].kind == "i"
+    return op.name in ("index", "rindex") or (op.name == "multiply" and dtypes[0].kind in "SU")
+
+
+@cache
+def times_overflow() -> bool:
+    """Whether this NumPy raises an error where a time is too large."""
+    most = np.array(np.iinfo(np.int64).max, "m8[s]")
+    try:
+        np.add(most, most)
+    except OverflowError:
+        return True
+    return False
+
+
+def _is_time(kind: object) -> bool:
+    return isinstance(kind, np.dtype) and kind.kind in "mM"

@@ -20,7 +20,7 @@ from numpy_dist.backends.compiled import compiler as compilers
 from numpy_dist.engine.events import sites
 from numpy_dist.engine.memory.pool import _PEAKS, _SLACK, Pool
 from numpy_dist.engine.planning import transfers
-from numpy_dist.engine.recording import plans
+from numpy_dist.engine.recording import replay
 from numpy_dist.engine.scheduling import schedule
 from numpy_dist.ir import meta_arrays, statements, views
 from numpy_dist.settings import config
@@ -172,7 +172,7 @@ def _run(name: str, first: int, last: int) -> None:
 
 def _forget() -> None:
     """Empty all tables, whose sizes are bounded (below)."""
-    for table in (plans.PLANS, plans.REDUCTIONS, schedule.SCHEDULES, statements._FORMS):
+    for table in (replay.TEMPLATES, replay.REDUCTION_TEMPLATES, schedule.SCHEDULES, statements._FORMS):
         table.clear()
     for table in (transfers._known_plans, transfers._known_covers, sites.LATEST, meta_arrays._META_ARRAYS):
         table.clear()
@@ -224,14 +224,14 @@ def test_what_functions_remember_is_bounded() -> None:
 
 @pytest.mark.slow
 def test_tables_stay_within_their_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module, name in ((plans, "_MOST"), (views, "_MOST"), (statements, "_MOST"), (sites, "_MOST")):
+    for module, name in ((replay, "_MOST"), (views, "_MOST"), (statements, "_MOST"), (sites, "_MOST")):
         monkeypatch.setattr(module, name, 64)
     monkeypatch.setattr(schedule.SCHEDULES, "_most_statements", 600)
     _forget()
     with config(MIN_SHARD_BYTES=0):
         _run("growing_slices", 0, 300)
         _run("new_code_in_new_files", 0, 300)
-    assert len(plans.PLANS) <= 65 and len(statements._FORMS) <= 65 and len(views._LATEST) <= 65
+    assert len(replay.TEMPLATES) <= 65 and len(statements._FORMS) <= 65 and len(views._LATEST) <= 65
     assert len(sites._RECENT) <= 64 and len(sites.LATEST) <= 64
     assert sum(kept.statements for kept in schedule.SCHEDULES) == schedule.SCHEDULES.statements <= 600
     _forget()

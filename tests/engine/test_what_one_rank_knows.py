@@ -18,7 +18,7 @@ from numpy_dist.comm.detect import get_communicator
 from numpy_dist.comm.simulated import run_simulated
 from numpy_dist.engine.events import sites
 from numpy_dist.engine.planning import transfers
-from numpy_dist.engine.recording import plans
+from numpy_dist.engine.recording import replay
 from numpy_dist.engine.scheduling import schedule
 from numpy_dist.ir import meta_arrays, statements, views
 from numpy_dist.settings import config
@@ -42,8 +42,8 @@ def _look_at_views() -> None:
 
 
 def _forget_plans() -> None:
-    plans.PLANS.clear()
-    plans.REDUCTIONS.clear()
+    replay.TEMPLATES.clear()
+    replay.REDUCTION_TEMPLATES.clear()
     schedule.SCHEDULES.clear()
     statements._FORMS.clear()
 

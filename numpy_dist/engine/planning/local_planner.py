@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from numpy_dist.ir.views import View
+    from numpy_dist.layout.views import ViewMap
 
 # How a storage is written: through to its memory, to a new version of it, or aside, to an array that is copied back.
 _WAYS = ("through", "version", "aside")
@@ -72,8 +73,13 @@ class _Writes(NamedTuple):
 
 def cell_key(slot: int, ref: Ref, origin: Origin) -> tuple:
     """What identifies the cells of a ref within a group: the same for views that have the same at each index."""
-    vmap = framed(ref.vmap, origin)
+    vmap = _map_from(ref, origin)
     return slot, ref.view.dtype, vmap.offset, vmap.steps, vmap.groups
+
+
+def _map_from(ref: Ref, origin: Origin) -> ViewMap:
+    """The affine map of a view from the loop's indices, where its statement has this origin."""
+    return framed(ref.vmap, origin) if origin else ref.vmap
 
 
 def plan_group(group: Group, statements: Sequence[Statement], slots: dict[int, int], states: States) -> Plan:
@@ -298,7 +304,7 @@ class _LocalPlanner:
                 self.geometry[slot] = geometry(box)
         low, extent = self.geometry[slot]
         slot = self.taken.get(slot, slot)
-        vmap = framed(ref.vmap, origin)
+        vmap = _map_from(ref, origin)
         return Operand(over, slot, storage.dtype.itemsize, low, extent, None, vmap, ref.array.dtype)
 
     def temporary(self, key: tuple, dtype: np.dtype) -> Temp:
@@ -357,7 +363,7 @@ class _CellPlanner:
             return self._operand(self.planner.stored(over, slot, ref, origin))
         low, steps = tuple(r.start for r in region), tuple(r.step for r in region)
         extent = tuple(map(len, region))
-        itemsize, vmap = ref.storage.dtype.itemsize, framed(ref.vmap, origin)
+        itemsize, vmap = ref.storage.dtype.itemsize, _map_from(ref, origin)
         return self._operand(Operand(FETCHED, name, itemsize, low, extent, steps, vmap, ref.array.dtype))
 
     def _target(self, statement: Elementwise, out: Ref, origin: Origin, creates: bool) -> int | Temp:

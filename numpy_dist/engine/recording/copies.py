@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -12,30 +12,19 @@ from numpy_dist.engine.data.gather import gather
 from numpy_dist.engine.data.ingest import from_global, make_storage, shardable
 from numpy_dist.engine.memory.budget import check_shares
 from numpy_dist.engine.memory.handle import Handle, is_sharded, metadata, plain, ref_of, replicated
-from numpy_dist.engine.recording.plans import remember, replay
-from numpy_dist.engine.recording.record import (
-    can_raise,
-    choose,
-    elementwise,
-    is_real_part,
-    may_write,
-    numpy_error,
-    operand_of,
-    read_of,
-    warn_of_real_part,
-    wrap,
-)
-from numpy_dist.engine.recording.state import layout_of
+from numpy_dist.engine.recording.casts import is_real_part, warn_of_real_part
+from numpy_dist.engine.recording.numpy_errors import numpy_error
+from numpy_dist.engine.recording.operands import choose_space, operand_of, read_of
+from numpy_dist.engine.recording.queries import layout_of
+from numpy_dist.engine.recording.record import elementwise, may_write, wrap
+from numpy_dist.engine.recording.replay import remember, replay
 from numpy_dist.engine.runtime import runtime
 from numpy_dist.ir import structure
 from numpy_dist.ir.ops import COPY
-from numpy_dist.ir.rules import copy_axes
+from numpy_dist.ir.rules import can_raise, copy_axes
 from numpy_dist.ir.statements import NO_OPTIONS, SCALAR_KINDS, Elementwise, Ref
 from numpy_dist.layout.layout import Layout
 from numpy_dist.settings import config
-
-if TYPE_CHECKING:
-    from numpy.typing import DTypeLike
 
 _LARGEST_HALF = float(np.finfo(np.float16).max)
 
@@ -182,7 +171,7 @@ def copy(x: Any, dtype: DTypeLike | None = None, order: Any = "K", layout: Layou
     shape = x._array.shape
     axes = copy_axes(order, x._array)
     if layout is None:
-        layout = choose(rt, [x], (None,), True, shape, kind.itemsize)[0]
+        layout = choose_space(rt, [x], (None,), True, shape, kind.itemsize)[0]
     else:
         check_shares(rt, layout, kind.itemsize, f"redistributing an array of shape {shape}, {kind}")
     target = make_storage(shape, kind, layout, axes)

@@ -3,57 +3,81 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
-from functools import cache
-from typing import TYPE_CHECKING, Any, NoReturn
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike
+from numpy.typing import ArrayLike
 
 from numpy_dist.argument_types import Keywords
 from numpy_dist.engine.data import windows
 from numpy_dist.engine.data.gather import agreed, gather, item
-from numpy_dist.engine.data.ingest import broadcast, from_global, make_storage, operand, shardable
+from numpy_dist.engine.data.ingest import from_global, make_storage, shardable
 from numpy_dist.engine.data.totals import elements_of
 from numpy_dist.engine.data.watch import watched
-from numpy_dist.engine.events.floating import event, told_as
-from numpy_dist.engine.events.sites import user_site
+from numpy_dist.engine.events.floating import told_as
 from numpy_dist.engine.memory.handle import Handle, is_sharded, metadata, plain, ref_of, replicated
-from numpy_dist.engine.memory.storage import Storage
-from numpy_dist.engine.recording.plans import DOUBLES, Bounds, bounds_of, remember, replay, target_of, within
+from numpy_dist.engine.recording.casts import (
+    Kinds,
+    bounds_of,
+    check_numbers,
+    fitted,
+    is_real_part,
+    of_kind,
+    warn_of_real_part,
+    within,
+    without_imaginary_part,
+)
+from numpy_dist.engine.recording.numpy_errors import numpy_error
+from numpy_dist.engine.recording.operands import choose_space, copy_whole, operand_of, read_of
+from numpy_dist.engine.recording.replay import remember, replay, target_of
 from numpy_dist.engine.runtime import Runtime, runtime
 from numpy_dist.frames import stack_level
-from numpy_dist.ir import structure
 from numpy_dist.ir.meta_arrays import is_writeable, warns_if_written
 from numpy_dist.ir.ops import COPY, SELECT, STRIDE_SENSITIVE, Op, op_of
-from numpy_dist.ir.rules import broadcast_shapes, loop_dtypes, order_axes, scalar_kind
+from numpy_dist.ir.rules import broadcast_shapes, can_raise, loop_dtypes, order_axes, scalar_kind
 from numpy_dist.ir.statements import NO_OPTIONS, Elementwise, Ref
 from numpy_dist.layout.layout import Layout, Pinned
-from numpy_dist.settings import config
 
-if TYPE_CHECKING:
-    from numpy_dist.layout.layout import BoxList
-
-_SCALARS = (int, float, complex, bool, np.generic)
 _ndarray = np.ndarray
 
 
-def numpy_error(function: Callable, args: Sequence[object], kwargs: Keywords | None = None) -> NoReturn:
-    """Raise the error that NumPy raises for arguments of these shapes and dtypes.
+class ElementwiseCall(NamedTuple):
+    """An element-wise call.
 
-    `function` is called with a stand-in for each sharded array: one element, seen with strides of zero. It must be
-    known to fail on metadata alone.
+    Attributes
+    ----------
+    op : Op
+    inputs : tuple
+        Handles, ndarrays and scalars.
+    outs : tuple
+        For each output a handle or an ndarray, or None for a new array.
+    where, order
+        NumPy's.
+    options : dict
+        Of NumPy's ``dtype``, ``signature`` and ``casting`` those that were given.
+    result_dtype : dtype or None
+        Of the result, for an `Op` that is no ufunc.
     """
 
-    def stand_in(x: object) -> object:
-        if isinstance(x, Handle):
-            return x._array if x._storage is None else structure.stand_in(x._array)
-        if isinstance(x, tuple | list):
-            return type(x)(stand_in(y) for y in x)
-        return x
+    op: Op
+    inputs: tuple
+    outs: tuple
+    where: Any
+    order: str
+    options: Keywords
+    result_dtype: np.dtype | None
 
-    function(*map(stand_in, args), **{k: stand_in(v) for k, v in (kwargs or {}).items()})
-    raise AssertionError(f"{function} was expected to refuse these arguments")
+    @property
+    def given(self) -> Keywords:
+        """The outputs and the mask as keywords, where they were given."""
+        found: Keywords = {"out": self.outs} if any(o is not None for o in self.outs) else {}
+        return found if self.where is True else {**found, "where": self.where}
+
+    def returned(self, results: Sequence[object]) -> Any:
+        """What the call returns: outputs that were given, and results for the others."""
+        made = tuple(result if out is None else out for out, result in zip(self.outs, results, strict=True))
+        return made if self.op.nout > 1 else made[0]
 
 
 def may_write(array: np.ndarray) -> bool:
@@ -125,7 +149,7 @@ def elementwise(
     where = mask_of(where)
     if len(outs) < op.nout:
         outs = (*outs, *(None,) * (op.nout - len(outs)))
-    options = {}
+    options: Keywords = {}
     if dtype is not None:
         options["dtype"] = np.dtype(dtype)
     if signature is not None:
@@ -133,14 +157,15 @@ def elementwise(
     if casting != "same_kind":
         options["casting"] = casting
     if not (any(map(is_sharded, inputs)) or any(map(is_sharded, outs)) or is_sharded(where)):
-        return _at_once(op, inputs, outs, where, options, order, result_dtype)
+        return _at_once(op, inputs, outs, where, order, options, result_dtype)
+    call = ElementwiseCall(op, inputs, outs, where, order, options, result_dtype)
     if any(o is not None and not is_sharded(o) for o in outs):
-        return _into_local(op, inputs, outs, where, dtype, casting, order, signature, result_dtype)
-    return _record(runtime(), op, inputs, outs, where, options, order, result_dtype, usual)
+        return _into_local(runtime(), call)
+    return _record(runtime(), call, usual)
 
 
 def _replayed(op: Op, inputs: tuple, out: object, result_dtype: np.dtype | None) -> object:
-    """The result of a statement that is planned already; None if there is no plan, and nothing was recorded."""
+    """The result of a statement that has a template; None if there is none, and nothing was recorded."""
     if out is None:
         return replay(op, inputs, None, result_dtype, 3)
     target = target_of(out) if is_sharded(out) else None
@@ -148,7 +173,7 @@ def _replayed(op: Op, inputs: tuple, out: object, result_dtype: np.dtype | None)
 
 
 def _brought(inputs: tuple, outs: tuple) -> tuple:
-    """The operands as plans know them: ndarrays of the shape of the largest sharded one are cut as that is.
+    """The operands as templates know them: ndarrays of the shape of the largest sharded one are cut as that is.
 
     Each rank copies its part, as `operand` does for others. Those without axes are scalars, which NumPy's own scalars
     have made arrays of.
@@ -161,7 +186,7 @@ def _brought(inputs: tuple, outs: tuple) -> tuple:
     found = [operand_of(x) if type(x) is _ndarray and not x.ndim else x for x in inputs]
     for position, x in enumerate(found):
         if type(x) is _ndarray and x.shape == shape and shape and x.flags.c_contiguous and shardable(x.dtype):
-            layout, space = choose(runtime(), own, outs, True, shape, x.itemsize)
+            layout, space = choose_space(runtime(), own, outs, True, shape, x.itemsize)
             if space is layout:
                 found[position] = from_global(x, layout, compared=True)
     return tuple(found)
@@ -174,14 +199,14 @@ def wrap(result: object) -> Any:
 
 def _at_once(
     op: Op,
-    inputs: Sequence[object],
+    inputs: tuple,
     outs: tuple,
     where: object,
-    options: dict,
     order: str,
+    options: Keywords,
     result_dtype: np.dtype | None,
 ) -> object:
-    """All operands are replicated: plain NumPy, now."""
+    """The result of a call whose arrays are all replicated: NumPy's, now; its arguments are not even put together."""
     values = [plain(x) for x in inputs]
     if op.ufunc is not None:
         if any(o is not None for o in outs):
@@ -195,55 +220,46 @@ def _at_once(
         result = op.ufunc(*values, **options)
     else:
         arrays = [np.asarray(x) for x in values]
-        shape = broadcast_shapes(*(a.shape for a in arrays))
         target = plain(outs[0])
-        result = np.empty(shape, result_dtype) if target is None else target
-        op.apply(
-            [np.broadcast_to(a, result.shape) for a in arrays], (result,), None if where is True else plain(where), {}
-        )
+        result = np.empty(broadcast_shapes(*(a.shape for a in arrays)), result_dtype) if target is None else target
+        mask = None if where is True else plain(where)
+        op.apply([np.broadcast_to(a, result.shape) for a in arrays], (result,), mask, {})
     if op.nout == 1:
         return outs[0] if outs[0] is not None else wrap(result)
     return tuple(o if o is not None else wrap(r) for o, r in zip(outs, result, strict=True))
 
 
-def _into_local(
-    op: Op,
-    inputs: Sequence[object],
-    outs: tuple,
-    where: object,
-    dtype: DTypeLike | None,
-    casting: str,
-    order: str,
-    signature: object,
-    result_dtype: np.dtype | None,
-) -> object:
-    """`out` is an ndarray or a replicated handle: compute into shards, then gather into the very object. Collective."""
-    rt = runtime()
-    usual = where is True and dtype is None and signature is None and order == "K" and op.nout == 1
-    if usual and rt.size == 1 and op.ufunc is not None and (values := _values_here(rt, op, inputs, outs)) is not None:
-        watched(op.ufunc, op.name, *values, out=plain(outs[0]), casting=casting)
+def _into_local(rt: Runtime, call: ElementwiseCall) -> object:
+    """The result of a call with an output that is not sharded: made in shards, and gathered into it. Collective."""
+    op, outs = call.op, call.outs
+    if rt.size == 1 and op.nout == 1 and (values := _values_here(rt, call)) is not None:
+        watched(op.ufunc, op.name, *values, out=plain(outs[0]), **call.options)  # type: ignore[arg-type]
         return outs[0]
-    sharded = tuple(
+    targets = tuple(
         o if o is None or is_sharded(o) else from_global(plain(o), rt.default_layout(plain(o).shape)) for o in outs
     )
-    results = elementwise(op, inputs, sharded, where, dtype, casting, order, signature, result_dtype)
-    results = results if isinstance(results, tuple) else (results,)
-    for target, result in zip(outs, results, strict=True):
-        if target is not None and not is_sharded(target):
-            plain(target)[...] = gather(result)
-    final = tuple(r if o is None else o for o, r in zip(outs, results, strict=True))
-    return final if op.nout > 1 else final[0]
+    found = elementwise(
+        op, call.inputs, targets, call.where, order=call.order, result_dtype=call.result_dtype, **call.options
+    )
+    results = found if op.nout > 1 else (found,)
+    for out, result in zip(outs, results, strict=True):
+        if out is not None and not is_sharded(out):
+            plain(out)[...] = gather(result)
+    return call.returned(results)
 
 
-def _values_here(rt: Runtime, op: Op, inputs: Sequence[object], outs: tuple) -> list[object] | None:
-    """The values of operands in the memory of the only rank; None where NumPy's result may have other bits there.
+def _values_here(rt: Runtime, call: ElementwiseCall) -> list[object] | None:
+    """The values of a call's operands in the memory of the only rank; None where NumPy may have other bits there.
 
     Executes what the operands need.
     """
-    if not windows.limit or op.name in STRIDE_SENSITIVE or not plain(outs[0]).flags.c_contiguous:
+    (out,) = call.outs
+    if call.where is not True or call.order != "K" or not call.options.keys() <= {"casting"}:
         return None
-    operands = [operand_of(x) for x in inputs]
-    arrays = [metadata(x) for x in (*operands, outs[0]) if isinstance(x, Handle | _ndarray)]
+    if call.op.ufunc is None or call.op.name in STRIDE_SENSITIVE or not windows.limit:
+        return None
+    operands = [operand_of(x) for x in call.inputs]
+    arrays = [metadata(x) for x in (*operands, out) if isinstance(x, Handle | _ndarray)]
     if not all(x.flags.c_contiguous and x.dtype.char in windows.KINDS for x in arrays):
         return None
     found = []
@@ -258,226 +274,122 @@ def _values_here(rt: Runtime, op: Op, inputs: Sequence[object], outs: tuple) -> 
     return found
 
 
-def _record(
-    rt: Runtime,
-    op: Op,
-    inputs: Sequence[object],
-    outs: tuple,
-    where: object,
-    options: dict,
-    order: str,
-    result_dtype: np.dtype | None,
-    usual: bool = False,
-) -> Any:
-    operands = [operand_of(x) for x in inputs]
-    kinds = tuple(
-        x._array.dtype if isinstance(x, Handle) else x.dtype if isinstance(x, np.ndarray) else scalar_kind(x)
-        for x in operands
-    )
-    try:
-        loop = _loop(op, kinds, outs, options, result_dtype)
-    except TypeError:
-        if op.ufunc is not None and any(o is not None for o in outs):  # that a number does not fit is told first
-            loop = _loop(op, kinds, (None,) * op.nout, options, result_dtype)
-            _cast(op, operands, kinds, loop, bounds_of(op, operands, loop), options)
-        raise
-    dtypes = loop[op.nin :]
-    for kind, needed in zip(kinds, loop, strict=False):
-        if isinstance(kind, np.dtype) and kind.kind == "V" and not np.can_cast(kind, needed, "unsafe"):
-            assert op.ufunc is not None
-            numpy_error(op.ufunc, operands, {"where": where, **options})  # which resolving dtypes does not find
-    unsafe = options.get("casting") == "unsafe"
-    if unsafe and "signature" not in options:  # by which numbers would have to be of its dtypes
-        operands = [_of_kind(x, kind) for x, kind in zip(operands, loop, strict=False)]
-    if op.ufunc is not None and not usual:
-        _check_numbers(operands, loop)
-    if op.ufunc is not None and (unsafe or where is not True):
-        if unsafe:
-            operands = [without_imaginary_part(x, kind) for x, kind in zip(operands, loop, strict=False)]
-        written = [(kind, o._array.dtype) for kind, o in zip(dtypes, outs, strict=True) if o is not None]
-        # With a mask NumPy casts what is in the output, too, as if the loop read it.
-        lost = [is_real_part(*pair) or where is not True and is_real_part(*pair[::-1]) for pair in written]
-        if any(lost):
-            _shape(op, operands, outs, where, options)  # its errors come first
-            for _ in filter(None, lost):
-                warn_of_real_part()
-            with told_as(op.name, rt.events.begin_call()):
-                return _by_way_of_new_arrays(rt, op, operands, outs, where, options, order)
-    bounds = bounds_of(op, operands, loop)
+def _record(rt: Runtime, call: ElementwiseCall, usual: bool = False) -> Any:
+    """Record a call of which some array is sharded, as are all outputs that are given.
+
+    Parameters
+    ----------
+    usual : bool
+        Whether there are no options, so that calls like it may be replayed.
+    """
+    op, outs, where = call.op, call.outs, call.where
+    operands = [operand_of(x) for x in call.inputs]
+    kinds = tuple(map(_kind, operands))
+    loop = _loop(call, operands, kinds)
+    operands = _typed(call, operands, loop, usual)
+    if lost := _lost_parts(call, loop):
+        _shape(call, operands)  # its errors come first
+        for _ in range(lost):
+            warn_of_real_part()
+        with told_as(op.name, rt.events.begin_call()):
+            return _by_way_of_new_arrays(rt, call._replace(inputs=tuple(operands)))
+    bounds = bounds_of(op, operands, loop) if _have_numbers(kinds) else ()
     if bounds and not within(bounds, operands):
-        operands = _cast(op, operands, kinds, loop, bounds, options)
-    shape = _shape(op, operands, outs, where, options)
-    if op.ufunc is not None and not all(map(_has_cast, kinds, loop)):
-        kwargs = {"out": outs} if any(o is not None for o in outs) else {}
-        numpy_error(op.ufunc, operands, {**kwargs, **({} if where is True else {"where": where}), **options})
+        operands = fitted(op, operands, kinds, loop, bounds, call.options)
+    shape = _shape(call, operands)
     if op.nout > 1 and not _owned_alike(outs):
-        return _by_way_of_new_arrays(rt, op, inputs, outs, where, options, order)
-    arrays = [x._array if isinstance(x, Handle) else x for x in operands if isinstance(x, Handle | np.ndarray)]
-    layout, space = choose(rt, operands, outs, where, shape, max(d.itemsize for d in dtypes))
+        return _by_way_of_new_arrays(rt, call)
+    dtypes = loop[op.nin :]
+    layout, space = choose_space(rt, operands, outs, where, shape, max(d.itemsize for d in dtypes))
     if space is None:
-        return _write_elsewhere(rt, op, operands, outs, where, options, order, result_dtype)
-    arrays += [o._array for o in outs if o is not None]
-    axes = order_axes(order, arrays, shape) if any(o is None for o in outs) else None
+        return _write_elsewhere(rt, call._replace(inputs=tuple(operands)))
     creates = tuple(o is None for o in outs)
+    axes = order_axes(call.order, _arrays(operands, outs), shape) if any(creates) else None
     results = tuple(
         make_storage(shape, kind, layout, axes) if o is None else o for o, kind in zip(outs, dtypes, strict=True)
     )
-    reads = tuple(read_of(rt, x, shape, space) if isinstance(x, Handle | np.ndarray) else x for x in operands)
-    mask = None if where is True else read_of(rt, operand_of(where), shape, space)
-    now = can_raise(op, kinds, dtypes)
     for result, made in zip(results, creates, strict=True):
         result._storage.movable |= made
-    statement = Elementwise(op, reads, tuple(map(ref_of, results)), creates, mask, options, space)
+    reads = tuple(read_of(rt, x, shape, space) if isinstance(x, Handle | _ndarray) else x for x in operands)
+    mask = None if where is True else read_of(rt, operand_of(where), shape, space)
+    now = can_raise(op, kinds, dtypes)
+    statement = Elementwise(op, reads, tuple(map(ref_of, results)), creates, mask, call.options, space)
     is_scalar = shape == () and any(creates)
     if usual and op.nout == 1 and not is_scalar and _are_own(reads, operands):
-        remember(statement, operands, results[0], result_dtype, now, bounds)
+        remember(statement, operands, results[0], call.result_dtype, now, bounds)
     rt.program.append(statement, now)
     if is_scalar:
-        results = tuple(item(o) if made else o for o, made in zip(results, creates, strict=True))
-    return results if op.nout > 1 else results[0]
+        results = tuple(item(x) if made else x for x, made in zip(results, creates, strict=True))
+    return call.returned(results)
 
 
-def is_real_part(source: np.dtype | None, target: np.dtype) -> bool:
-    """Whether a cast discards the imaginary part."""
-    return source is not None and source.kind == "c" and target.kind in "iuf"
+def _kind(x: Any) -> np.dtype | type:
+    """The dtype of an operand, or the type of one of Python's numbers."""
+    if isinstance(x, Handle):
+        return x._array.dtype
+    return x.dtype if isinstance(x, _ndarray) else scalar_kind(x)
 
 
-def warn_of_real_part() -> None:
-    """NumPy's warning of such a cast, at the user's line.
-
-    It is given when the cast is recorded. Programs cast real parts, so that nothing warns, or raises, as they run.
-    """
-    text = "Casting complex values to real discards the imaginary part"
-    warnings.warn(text, np.exceptions.ComplexWarning, stacklevel=stack_level())
+def _have_numbers(kinds: Kinds) -> bool:
+    """Whether there are Python's numbers among operands."""
+    return any(isinstance(kind, type) for kind in kinds)
 
 
-def _has_cast(kind: np.dtype | type, loop: np.dtype) -> bool:
-    """Whether an operand can be cast to its loop's dtype at all, which resolution does not ask of records."""
-    return not isinstance(kind, np.dtype) or kind.kind != "V" or np.can_cast(kind, loop, "unsafe")
+def _arrays(operands: Sequence[object], outs: Sequence[object]) -> list[np.ndarray]:
+    """What has shape, dtype and strides of the operands, and of the outputs that are given, that are arrays."""
+    return [metadata(x) for x in (*operands, *outs) if isinstance(x, Handle | _ndarray)]
 
 
-def without_imaginary_part(x: Any, kind: np.dtype) -> Any:
-    """What is to become this dtype: its real part, with NumPy's warning, where nothing else is left of it."""
-    array = x._array if isinstance(x, Handle) else x
-    if not isinstance(array, np.ndarray | np.generic) or not is_real_part(array.dtype, kind):
-        return x
-    warn_of_real_part()
-    return x._view(structure.attribute, "real") if isinstance(x, Handle) else x.real
-
-
-def _of_kind(x: object, kind: np.dtype) -> object:
-    """A Python number of another kind than its loop's as a NumPy scalar of that, cast as an array of one number is."""
-    if type(x) is complex and kind.kind in "iuf":
-        warn_of_real_part()
-        x = x.real
-    return watched(np.float64(x).astype, "cast", kind) if type(x) is float and kind.kind in "iu" else x
-
-
-def _check_numbers(operands: Sequence[object], loop: tuple[np.dtype, ...]) -> None:
-    """NumPy's error for Python's numbers that a loop of another kind, asked for by name, cannot take."""
-    for x, kind in zip(operands, loop, strict=False):
-        if (type(x) is complex and kind.kind in "iuf") or (type(x) is float and kind.kind in "iu"):
-            np.empty(1, kind)[0] = x
-
-
-def _cast(op: Op, operands: list, kinds: tuple, loop: tuple[np.dtype, ...], bounds: Bounds, options: Keywords) -> list:
-    """The operands, with infinity for Python's numbers that are too large for floats, of which NumPy warns at once.
-
-    Raises
-    ------
-    OverflowError
-        NumPy's own, for an integer that its dtype does not hold.
-    FloatingPointError
-        If the error state says so.
-    """
-    operands = list(operands)
-    for bound in bounds:
-        if within((bound,), operands):
-            continue
-        position = bound[0]
-        kind = loop[position]
-        if kind.kind in "iumM":
-            given = zip(operands, kinds, strict=True)
-            numpy_error(op.ufunc, [x if isinstance(x, int) else np.ones((), k) for x, k in given], options)  # type: ignore[arg-type]
-        if kind.char in DOUBLES:
-            float(operands[position])  # raises NumPy's error, here on every rank
-            continue
-        if kind.char == "g":
-            np.empty(1, kind)[0] = operands[position]  # the same for one with too many digits
-            continue
-        operands[position] = narrowed(operands[position], kind).item()
+def _typed(call: ElementwiseCall, operands: list, loop: tuple[np.dtype, ...], usual: bool) -> list:
+    """The operands as the loop's kinds of dtypes want them, with NumPy's errors, and warnings of what is discarded."""
+    unsafe = call.options.get("casting") == "unsafe"
+    if unsafe and "signature" not in call.options:  # by which numbers would have to be of its dtypes
+        operands = [of_kind(x, kind) for x, kind in zip(operands, loop, strict=False)]
+    if call.op.ufunc is not None and not usual:
+        check_numbers(operands, loop)
+        if unsafe:
+            operands = [without_imaginary_part(x, kind) for x, kind in zip(operands, loop, strict=False)]
     return operands
 
 
-def narrowed(value: complex, kind: np.dtype) -> Any:
-    """One of Python's numbers as a floating-point number of this dtype; that it overflows is told at the user's line.
+def _lost_parts(call: ElementwiseCall, loop: tuple[np.dtype, ...]) -> int:
+    """Of how many outputs NumPy discards imaginary parts as it casts a loop's results to them, or them for the loop.
 
-    Raises
-    ------
-    FloatingPointError
-        If the error state says so.
+    With a mask it casts what is in an output, too, as if the loop read it.
     """
-    wide = np.asarray(value, np.result_type(kind, float))
-    with np.errstate(all="ignore"):
-        found = wide.astype(kind)[()]
-    if np.isinf(found) and not np.isinf(wide):
-        events = runtime().events
-        met = event(0, "overflow", "cast", events.error_state(), user_site(1))
-        events.report(() if met is None else (met,))
-    return found
+    if call.op.ufunc is None or (call.where is True and call.options.get("casting") != "unsafe"):
+        return 0
+    dtypes = zip(loop[call.op.nin :], call.outs, strict=True)
+    written = [(kind, o._array.dtype) for kind, o in dtypes if o is not None]
+    return sum(is_real_part(*pair) or (call.where is not True and is_real_part(*pair[::-1])) for pair in written)
 
 
-def _owned_alike(outs: tuple) -> bool:
-    """Whether a rank that computes a part of one output owns this part of every other: they are one iteration space."""
-    spaces = [ref_of(o).view.write_space for o in outs if o is not None]
-    if any(s is None or s != spaces[0] for s in spaces):
-        return False
-    return not spaces or all(o is not None for o in outs) or isinstance(spaces[0], Layout)
-
-
-def _by_way_of_new_arrays(
-    rt: Runtime, op: Op, inputs: Sequence[object], outs: tuple, where: object, options: dict, order: str
-) -> object:
-    """Outputs that the loop cannot write, as where they are divided differently: assigned from results of its own."""
-    arrays = [x._array if isinstance(x, Handle) else x for x in (*inputs, *outs) if isinstance(x, Handle | np.ndarray)]
-    if order == "K" and order_axes(order, arrays, broadcast_shapes(*(x.shape for x in arrays))) is None:
-        order = "C"  # the given outputs have a say in the memory order of new ones
-    with rt.events.together:
-        found = _record(rt, op, inputs, (None,) * op.nout, where, options, order, None)
-        made = found if op.nout > 1 else (found,)
-        for target, value in zip(outs, made, strict=True):
-            if target is not None:
-                elementwise(COPY, (value,), (target,), where)
-    results = tuple(value if target is None else target for target, value in zip(outs, made, strict=True))
-    return results if op.nout > 1 else results[0]
-
-
-def _are_own(reads: tuple, operands: list) -> bool:
-    """Whether a statement reads its operands' own storages, broadcast perhaps, but not redistributed."""
-    return all(
-        r.storage is x._storage if isinstance(x, Handle) else type(r) is not Ref
-        for r, x in zip(reads, operands, strict=True)
-    )
-
-
-def operand_of(x: Any) -> Any:
-    """An operand as a sharded handle, an ndarray of one or more dimensions, or a scalar."""
-    if isinstance(x, Handle):
-        if x._storage is not None:
-            return x
-        x = plain(x)
-    elif isinstance(x, _SCALARS):
-        return x
-    elif not isinstance(x, np.ndarray):
-        x = np.asarray(x)
-    return x[()] if x.ndim == 0 else x
-
-
-def _loop(op: Op, kinds: tuple, outs: tuple, options: dict, result_dtype: np.dtype | None) -> tuple[np.dtype, ...]:
-    """Dtypes of inputs and outputs of a statement."""
+def _loop(call: ElementwiseCall, operands: list, kinds: Kinds) -> tuple[np.dtype, ...]:
+    """The dtypes of inputs and outputs in which a call is computed, or NumPy's error where there are none."""
+    op, outs = call.op, call.outs
     if op.ufunc is None:
-        assert result_dtype is not None or outs[0] is not None
-        return (*kinds, result_dtype if result_dtype is not None else outs[0]._array.dtype)
+        made = outs[0]._array.dtype if call.result_dtype is None else call.result_dtype
+        return (*kinds, made)  # type: ignore[arg-type]
+    try:
+        loop = _ufunc_loop(op, kinds, outs, call.options)
+    except TypeError:
+        if any(o is not None for o in outs):  # that a number does not fit is told first
+            loop = _ufunc_loop(op, kinds, (None,) * op.nout, call.options)
+            fitted(op, operands, kinds, loop, bounds_of(op, operands, loop), call.options)
+        raise
+    if any(_has_no_cast(kind, needed) for kind, needed in zip(kinds, loop, strict=False)):
+        numpy_error(op.ufunc, operands, {"where": call.where, **call.options})
+    return loop
+
+
+def _has_no_cast(kind: np.dtype | type, needed: np.dtype) -> bool:
+    """Whether records cannot be cast to their loop's dtype at all, which resolution does not ask of them."""
+    return isinstance(kind, np.dtype) and kind.kind == "V" and not np.can_cast(kind, needed, "unsafe")
+
+
+def _ufunc_loop(op: Op, kinds: Kinds, outs: tuple, options: Keywords) -> tuple[np.dtype, ...]:
+    """The dtypes of a ufunc's loop."""
+    assert op.ufunc is not None
     signature = options.get("signature")
     if "dtype" in options:
         signature = (None,) * op.nin + (options["dtype"],) * op.nout
@@ -485,12 +397,12 @@ def _loop(op: Op, kinds: tuple, outs: tuple, options: dict, result_dtype: np.dty
     return loop_dtypes(op.ufunc, (*kinds, *given), options.get("casting", "same_kind"), signature)
 
 
-def _shape(op: Op, operands: list, outs: tuple, where: Any, options: dict) -> tuple[int, ...]:
-    shapes = [
-        x._array.shape if isinstance(x, Handle) else x.shape for x in operands if isinstance(x, Handle | np.ndarray)
-    ]
-    if where is not True:
-        shapes.append(np.shape(metadata(where)))
+def _shape(call: ElementwiseCall, operands: list) -> tuple[int, ...]:
+    """The shape over which a call iterates, or NumPy's error where operands and outputs have none, or are read-only."""
+    op, outs = call.op, call.outs
+    shapes = [x.shape for x in _arrays(operands, ())]
+    if call.where is not True:
+        shapes.append(np.shape(metadata(call.where)))
     targets = [o._array.shape for o in outs if o is not None]
     first = (shapes + targets or [()])[0]
     writeable = all(o is None or may_write(o._array) for o in outs)
@@ -501,12 +413,9 @@ def _shape(op: Op, operands: list, outs: tuple, where: Any, options: dict) -> tu
     except ValueError:
         shape = None
     if shape is None or not writeable or any(t != shape for t in targets):
-        kwargs = {"out": tuple(outs)} if targets else {}
-        if where is not True:
-            kwargs["where"] = where
-        if op is SELECT and not kwargs:
+        if op is SELECT and not call.given:
             numpy_error(np.where, operands)
-        numpy_error(op.ufunc or _copy_like, operands, {**kwargs, **options} if op.ufunc else kwargs)
+        numpy_error(op.ufunc or _copy_like, operands, {**call.given, **call.options} if op.ufunc else call.given)
     return shape
 
 
@@ -518,69 +427,41 @@ def _copy_like(
     return np.broadcast_arrays(*operands)
 
 
-def choose(
-    rt: Runtime, operands: list, outs: tuple, where: object, shape: tuple[int, ...], itemsize: int
-) -> tuple[Layout, Any]:
-    """Layout of results, and iteration space: that of `out`, else of the largest sharded operand (ties: leftmost)."""
-    for o in outs:
-        if o is not None:
-            space = ref_of(o).view.write_space
-            return (space if isinstance(space, Layout) else rt.default_layout(shape)), space
-    candidates = [x for x in (*operands, where) if isinstance(x, Handle) and x._storage is not None]
-    lead = max(candidates, key=lambda x: x._array.size, default=None)
-    layout = None if lead is None else broadcast(ref_of(lead), shape).view.read_layout
-    if layout is None or _too_few(layout, shape, itemsize):
-        layout = rt.default_layout(shape)
-    return layout, layout
+def _are_own(reads: tuple, operands: list) -> bool:
+    """Whether a statement reads its operands' own storages, broadcast perhaps, but not redistributed."""
+    return all(
+        r.storage is x._storage if isinstance(x, Handle) else type(r) is not Ref
+        for r, x in zip(reads, operands, strict=True)
+    )
 
 
-def _too_few(layout: Layout, shape: tuple[int, ...], itemsize: int) -> bool:
-    """Whether fewer than half of the ranks would hold a result that is large enough to be sharded."""
-    held = 1
-    for extent, dim in zip(layout.mesh.shape, layout.dims, strict=True):
-        held *= 1 if isinstance(dim, Pinned) else extent
-    size = itemsize
-    for n in shape:
-        size *= n
-    return 2 * held < layout.size and size >= max(config.MIN_SHARD_BYTES, 1)
+def _owned_alike(outs: tuple) -> bool:
+    """Whether a rank that computes a part of one output owns this part of every other: they are one iteration space."""
+    spaces = [ref_of(o).view.write_space for o in outs if o is not None]
+    if any(s is None or s != spaces[0] for s in spaces):
+        return False
+    return not spaces or all(o is not None for o in outs) or isinstance(spaces[0], Layout)
 
 
-def read_of(rt: Runtime, x: object, shape: tuple[int, ...], space: Layout | BoxList) -> Ref:
-    """What a statement reads of an operand; a reshape that merges cut axes is redistributed first."""
-    if not isinstance(x, Handle):
-        return operand(np.asarray(x), shape, space)
-    ref = ref_of(x)
-    if ref.view.vmap is None:
-        ref = Ref(_flattened(rt, ref.storage), ref.array)
-    return broadcast(ref, shape)
+def _by_way_of_new_arrays(rt: Runtime, call: ElementwiseCall) -> object:
+    """Outputs that the loop cannot write, as where they are divided differently: assigned from results of its own."""
+    arrays, order = _arrays(call.inputs, call.outs), call.order
+    if order == "K" and order_axes(order, arrays, broadcast_shapes(*(x.shape for x in arrays))) is None:
+        order = "C"  # the given outputs have a say in the memory order of new ones
+    nout = call.op.nout
+    with rt.events.together:
+        found = _record(rt, call._replace(outs=(None,) * nout, order=order, result_dtype=None))
+        made = found if nout > 1 else (found,)
+        for target, value in zip(call.outs, made, strict=True):
+            if target is not None:
+                elementwise(COPY, (value,), (target,), call.where)
+    return call.returned(made)
 
 
-def _flattened(rt: Runtime, storage: Storage) -> Storage:
-    """A copy of a storage that is cut along its first axis only: each rank has a range of the flat index."""
-    layout = rt.default_layout(storage.shape, split=0)
-    target = make_storage(storage.shape, storage.dtype, layout)
-    _append_copy(rt, target, storage)
-    return target._storage
-
-
-def _append_copy(rt: Runtime, target: Any, source: Storage) -> None:
-    read = Ref(source, source.meta_array())
-    rt.program.append(Elementwise(COPY, (read,), (ref_of(target),), (True,), None, NO_OPTIONS, target._storage.layout))
-
-
-def _write_elsewhere(
-    rt: Runtime,
-    op: Op,
-    operands: list,
-    outs: tuple,
-    where: object,
-    options: dict,
-    order: str,
-    result_dtype: np.dtype | None,
-) -> object:
+def _write_elsewhere(rt: Runtime, call: ElementwiseCall) -> object:
     """A target whose owners hold no boxes: write into a copy of its storage that is cut otherwise, and copy back."""
     targets = []
-    for o in outs:
+    for o in call.outs:
         if o is None or ref_of(o).view.write_space is not None:
             targets.append(o)
             continue
@@ -589,57 +470,19 @@ def _write_elsewhere(
             trial = make_storage(storage.shape, storage.dtype, layout)
             if Ref(trial._storage, o._array).view.write_space is not None:
                 break
-        _append_copy(rt, trial, storage)
-        moved = trial._seen_as(o._array)
-        targets.append(moved)
+        copy_whole(rt, trial, storage)
+        targets.append(trial._seen_as(o._array))
     with rt.events.together:
-        results = _record(rt, op, operands, tuple(targets), where, options, order, result_dtype)
-        for o, moved in zip(outs, targets, strict=True):
+        results = _record(rt, call._replace(outs=tuple(targets)))
+        for o, moved in zip(call.outs, targets, strict=True):
             if o is not moved:
                 whole, copy = o._storage, moved._storage
                 read, target = Ref(copy, copy.meta_array()), Ref(whole, whole.meta_array())
                 rt.program.append(Elementwise(COPY, (read,), (target,), (False,), None, NO_OPTIONS, whole.layout))
-    results = results if isinstance(results, tuple) else (results,)
-    final = tuple(r if o is None else o for o, r in zip(outs, results, strict=True))
-    return final if op.nout > 1 else final[0]
+    return call.returned(results if call.op.nout > 1 else (results,))
 
 
 def _layouts_to_try(rt: Runtime, shape: tuple[int, ...]) -> list[Layout]:
     cuts = [rt.default_layout(shape, split=axis) for axis in range(len(shape)) if shape[axis] >= rt.size]
     pinned = Layout(shape, rt.flat_mesh, (Pinned(0),))
     return [*cuts, pinned]
-
-
-@cache
-def times_overflow() -> bool:
-    """Whether this NumPy raises an error where a time is too large."""
-    most = np.array(np.iinfo(np.int64).max, "m8[s]")
-    try:
-        np.add(most, most)
-    except OverflowError:
-        return True
-    return False
-
-
-def _is_time(kind: object) -> bool:
-    return isinstance(kind, np.dtype) and kind.kind in "mM"
-
-
-def can_raise(op: Op, kinds: tuple, dtypes: tuple[np.dtype, ...]) -> bool:
-    """Whether values can raise: integers to negative powers, texts repeated or not found, times, and some casts.
-
-    Text may be no number, or too short for a date; what raw memory and records hold goes by way of Python's objects.
-    Times may be too large for their sum, or for another unit, which NumPy says since 2.5.
-    `kinds` are dtypes (or Python's types) of the inputs, `dtypes` those of the outputs.
-    """
-    if times_overflow() and (units := {np.datetime_data(x) for x in (*kinds, *dtypes) if _is_time(x)}):
-        if len(units) > 1 or op.name in ("add", "subtract", "multiply"):
-            return True
-    if op is COPY:
-        source, target = getattr(kinds[0], "kind", ""), dtypes[0].kind
-        if "V" in (source, target):
-            return kinds[0] != dtypes[0]
-        return (source in ("S", "U") and target != source) or (source == "M" and target in "SU")
-    if op.name == "power":
-        return dtypes[0].kind == "i"
-    return op.name in ("index", "rindex") or (op.name == "multiply" and dtypes[0].kind in "SU")

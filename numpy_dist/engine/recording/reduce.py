@@ -23,18 +23,16 @@ from numpy_dist.engine.data.totals import TRUTHS, reduced, total
 from numpy_dist.engine.data.watch import watched
 from numpy_dist.engine.events.floating import told_as
 from numpy_dist.engine.memory.handle import Handle, is_sharded, metadata, plain, ref_of
+from numpy_dist.engine.recording.casts import is_real_part, warn_of_real_part
 from numpy_dist.engine.recording.copies import assign, copy, fits
-from numpy_dist.engine.recording.plans import REDUCTIONS, reduction_key, remember_reduction, replay_reduction
-from numpy_dist.engine.recording.record import (
-    can_raise,
-    choose,
-    is_real_part,
-    mask_of,
-    numpy_error,
-    operand_of,
-    read_of,
-    warn_of_real_part,
-    wrap,
+from numpy_dist.engine.recording.numpy_errors import numpy_error
+from numpy_dist.engine.recording.operands import choose_space, operand_of, read_of
+from numpy_dist.engine.recording.record import mask_of, wrap
+from numpy_dist.engine.recording.replay import (
+    REDUCTION_TEMPLATES,
+    reduction_key,
+    remember_reduction,
+    replay_reduction,
 )
 from numpy_dist.engine.runtime import Runtime, runtime
 from numpy_dist.ir import structure
@@ -43,6 +41,7 @@ from numpy_dist.ir.ops import COPY, op_of
 from numpy_dist.ir.rules import (
     begins_in_output,
     begins_with_an_element,
+    can_raise,
     dtype_char,
     iteration_axes,
     reduction_dtype,
@@ -125,8 +124,8 @@ def reduction(
     if usual and axis is None and not keepdims and (made := total(runtime(), ufunc, x, dtype)) is not None:
         return made
     key = reduction_key(ufunc, x, axis, dtype, keepdims) if usual else None
-    if (plan := REDUCTIONS.get(key)) is not None:
-        return _scalar_or_array(replay_reduction(plan, x))
+    if (template := REDUCTION_TEMPLATES.get(key)) is not None:
+        return _scalar_or_array(replay_reduction(template, x))
     start = {} if initial is np._NoValue else {"initial": initial}
     kwargs = {"axis": axis, "dtype": dtype, "keepdims": keepdims, "where": where, **start}
     array = metadata(x) if isinstance(x, Handle) else np.asarray(x)
@@ -310,7 +309,7 @@ def _append(
     if lead._array.shape != array.shape and is_sharded(source) is False:
         source = from_global(array, rt.default_layout(array.shape), compared=True)
         lead = source
-    layout, space = choose(rt, [lead], (None,), True, array.shape, kind.itemsize)
+    layout, space = choose_space(rt, [lead], (None,), True, array.shape, kind.itemsize)
     ref = read_of(rt, source, array.shape, space)
     mask = None
     if where is not True:

@@ -1,4 +1,4 @@
-"""Asking the engine: counters, layouts, and execution on request."""
+"""Questions to the engine: counts, layouts, how one array was made of another; and execution on request."""
 
 from __future__ import annotations
 

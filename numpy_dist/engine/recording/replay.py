@@ -1,10 +1,10 @@
-"""Plans: what recording a statement worked out, kept for statements that differ in their storages only.
+"""Replay: statements that differ from a recorded one in their storages and scalars only are filled from its template.
 
 A statement is recorded in one of two ways. The first of its kind goes through `record`: NumPy's rules give shape and
-dtypes, the layouts give its iteration space, and `remember` keeps what came out under a key. The key holds the
-operation, the view of `out` if there is one, and for each operand its view or the type of the scalar: views are
-interned, hence compared by identity, and know shape, strides, dtype and layout. Every further one finds its plan and is
-*replayed*: new objects for what is its own (storage, handle, ref, statement) are filled from the plan.
+dtypes, the layouts give its iteration space, and `remember` keeps what came out, a *template*, under a key. The key
+holds the operation, the view of `out` if there is one, and for each operand its view or the type of the scalar: views
+are interned, hence compared by identity, and know shape, strides, dtype and layout. Every further one finds the
+template and is *replayed*: new objects for what is its own (storage, handle, ref, statement) are filled from it.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ from numpy.typing import DTypeLike
 
 from numpy_dist.engine.data import windows
 from numpy_dist.engine.memory import handle as handles
-from numpy_dist.engine.memory.handle import SHUT, Handle, metadata, ref_of
+from numpy_dist.engine.memory.handle import SHUT, Handle, ref_of
 from numpy_dist.engine.memory.storage import Storage, Token
+from numpy_dist.engine.recording.casts import Bounds, within
 from numpy_dist.engine.runtime import current, runtime
 from numpy_dist.ir.meta_arrays import is_writeable
 from numpy_dist.ir.ops import Op
@@ -31,57 +32,11 @@ if TYPE_CHECKING:
     from numpy_dist.engine.memory.pool import Pool
     from numpy_dist.ir.views import View
 
-Bounds = tuple[tuple[int, Any, Any], ...]
-_COMPARISONS = frozenset((np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal))
-_TRUTH = np.dtype(bool)
-_WEAK = frozenset((int, float, complex))
-DOUBLES = frozenset("dDG")  # dtypes that take Python's integers as its floats
-_MOST_DOUBLE = float(np.finfo(float).max)
 _new = object.__new__
 _current, _thread = current.get, threading.get_ident
 
 
-def bounds_of(op: Op, operands: Sequence[object], loop: tuple[np.dtype, ...]) -> Bounds:
-    """For each Python number among the operands that its dtype may not hold: its position, and that dtype's limits."""
-    if op.ufunc is None:
-        return ()
-    found: list[tuple[int, float, float]] = []
-    for position, x in enumerate(operands):
-        if type(x) not in _WEAK:
-            continue
-        kind = loop[position]
-        if kind.kind in "mM":
-            if type(x) is int:
-                found.append((position, -(1 << 63), (1 << 63) - 1))
-        elif kind.kind in "iu":
-            if type(x) is int and not (op.ufunc in _COMPARISONS and _has_integers(operands)):
-                info = np.iinfo(kind)
-                found.append((position, int(info.min), int(info.max)))
-        elif kind.char in "efF":
-            most = float(np.finfo(kind).max)
-            found.append((position, -most, most))
-        elif type(x) is int and (kind.char in DOUBLES or kind.char == "g"):
-            found.append((position, -_MOST_DOUBLE, _MOST_DOUBLE))
-    return tuple(found)
-
-
-def _has_integers(operands: Sequence[object]) -> bool:
-    """Whether one of the operands has integers, which NumPy compares with any of Python's; not so truth values."""
-    return any(getattr(metadata(x), "dtype", _TRUTH).kind in "iu" for x in operands)
-
-
-def within(bounds: Bounds, operands: Sequence[object]) -> bool:
-    """Whether Python's numbers fit into the loop; not for sure where this is False: infinity fits."""
-    for position, low, high in bounds:
-        x = operands[position]
-        if type(x) is complex:
-            x = max(abs(x.real), abs(x.imag))
-        if not low <= x <= high:
-            return False
-    return True
-
-
-class StatementPlan:
+class StatementTemplate:
     """Everything about a statement with one output but its storages and scalars.
 
     Attributes
@@ -91,7 +46,7 @@ class StatementPlan:
     now : bool
         Whether it executes at once, since its values can raise.
     bounds : tuple
-        Between which values Python's numbers must lie for the plan to hold.
+        Between which values Python's numbers must lie for the template to fit.
     spread : tuple
         For each operand that is broadcast the array and the view that are read, else None; empty where none is.
     shape, dtype, layout, nbytes, axes
@@ -132,7 +87,7 @@ class StatementPlan:
         self.array, self.view = result._array, ref_of(result).view
 
 
-PLANS: dict[tuple, StatementPlan] = {}
+TEMPLATES: dict[tuple, StatementTemplate] = {}
 _MOST = 4096
 MOST_INPUTS = 3
 
@@ -145,9 +100,9 @@ def remember(
     now: bool,
     bounds: Bounds,
 ) -> None:
-    """Keep the plan of a statement that was recorded with no options and reads its operands' own storages.
+    """Keep the template of a statement that was recorded with no options and reads its operands' own storages.
 
-    All plans are forgotten when there are too many.
+    All templates are forgotten when there are too many.
     """
     (out,) = statement.outputs
     owns = [ref_of(x) if isinstance(x, Handle) else None for x in operands]
@@ -161,10 +116,10 @@ def remember(
     made_of: View | tuple[np.dtype, str] | None = out.view
     if statement.creates[0]:
         made_of = None if result_dtype is None else (result_dtype, result_dtype.char)
-    if len(PLANS) > _MOST:
-        PLANS.clear()
-    plan = StatementPlan(statement, result, now, bounds, spread if any(spread) else ())
-    PLANS[statement.op, made_of, *[None] * (MOST_INPUTS - len(forms)), *forms] = plan
+    if len(TEMPLATES) > _MOST:
+        TEMPLATES.clear()
+    template = StatementTemplate(statement, result, now, bounds, spread if any(spread) else ())
+    TEMPLATES[statement.op, made_of, *[None] * (MOST_INPUTS - len(forms)), *forms] = template
 
 
 def target_of(out: Handle) -> Ref | None:
@@ -178,21 +133,21 @@ def target_of(out: Handle) -> Ref | None:
     return ref if is_writeable(out._array) else None  # the view was another array's first
 
 
-def _result(plan: StatementPlan | ReductionPlan, pool: Pool, cls: type[Handle]) -> Any:
+def _result(template: StatementTemplate | ReductionTemplate, pool: Pool, cls: type[Handle]) -> Any:
     """A storage without memory and its handle: `__new__` and assignments in place of three constructors.
 
     No more than three assignments to a line, since Python would make a tuple of four.
     """
-    array = plan.array
-    layout = plan.layout
+    array = template.array
+    layout = template.layout
     storage = _new(Storage)
-    storage.shape, storage.dtype, storage.layout = plan.shape, plan.dtype, layout
-    storage.nbytes, storage.axes, storage.pool = plan.nbytes, plan.axes, pool
+    storage.shape, storage.dtype, storage.layout = template.shape, template.dtype, layout
+    storage.nbytes, storage.axes, storage.pool = template.nbytes, template.axes, pool
     storage.movable = True
     token = storage.token = Token()
     ref: Ref = _new(Ref)
     ref.storage, ref.array = storage, array
-    ref._view, ref._layout = plan.view, layout
+    ref._view, ref._layout = template.view, layout
     made: Handle = _new(cls)
     made._array, made._storage = array, storage
     made._ref, made._token = ref, token
@@ -211,9 +166,9 @@ def _broadcast(own: Ref, array: np.ndarray, view: View) -> Ref:
 def replay(
     op: Op, inputs: tuple, target: Ref | None = None, result_dtype: np.dtype | None = None, depth: int = 2
 ) -> Any:
-    """Record a statement that is planned already: a long function, since in Python a call costs as much as ten lines.
+    """Record a statement that has a template: a long function, since in Python a call costs as much as ten lines.
 
-    Returns the new array, or `target`; None if there is no plan, and nothing was recorded.
+    Returns the new array, or `target`; None if there is no template, and nothing was recorded.
 
     Parameters
     ----------
@@ -256,32 +211,33 @@ def replay(
         made_of: View | tuple[np.dtype, str] | None = target.view
     else:
         made_of = None if result_dtype is None else (result_dtype, result_dtype.char)
-    plan = PLANS.get((op, made_of, of_first, of_second, of_third))
-    if plan is None or (plan.bounds and not within(plan.bounds, inputs)):
+    template = TEMPLATES.get((op, made_of, of_first, of_second, of_third))
+    if template is None or (template.bounds and not within(template.bounds, inputs)):
         return None
     reads: tuple = (second, third) if op.nin == 2 else (third,) if op.nin == 1 else (first, second, third)
-    if plan.spread:
-        reads = tuple([x if way is None else _broadcast(x, *way) for x, way in zip(reads, plan.spread, strict=True)])
+    if template.spread:
+        pairs = zip(reads, template.spread, strict=True)
+        reads = tuple([x if way is None else _broadcast(x, *way) for x, way in pairs])
     rt = _current()
     if rt is None or rt.thread != _thread():
         rt = runtime()
     if target is None:
-        made = _result(plan, rt.pool, cls)
+        made = _result(template, rt.pool, cls)
         out = made._ref
     else:
         made = out = target
     statement = _new(Elementwise)
     statement.op, statement.inputs, statement.outputs = op, reads, (out,)
-    statement.creates, statement.space, statement.form = plan.creates, plan.space, plan.form
+    statement.creates, statement.space, statement.form = template.creates, template.space, template.form
     statement.where, statement.options = None, NO_OPTIONS
-    rt.program.append(statement, plan.now, depth)
+    rt.program.append(statement, template.now, depth)
     return made
 
 
-REDUCTIONS: dict[tuple | None, ReductionPlan] = {}
+REDUCTION_TEMPLATES: dict[tuple | None, ReductionTemplate] = {}
 
 
-class ReductionPlan:
+class ReductionTemplate:
     """Everything about a reduction of a view without options but its storages.
 
     Attributes
@@ -311,21 +267,21 @@ def reduction_key(ufunc: np.ufunc, x: Handle, axis: object, dtype: DTypeLike | N
 
 
 def remember_reduction(key: tuple, statement: Reduction, result: object) -> None:
-    """Keep the plan of a reduction; all plans are forgotten when there are too many."""
-    if len(REDUCTIONS) > _MOST:
-        REDUCTIONS.clear()
-    REDUCTIONS[key] = ReductionPlan(statement, result)
+    """Keep the template of a reduction; all are forgotten when there are too many."""
+    if len(REDUCTION_TEMPLATES) > _MOST:
+        REDUCTION_TEMPLATES.clear()
+    REDUCTION_TEMPLATES[key] = ReductionTemplate(statement, result)
 
 
-def replay_reduction(plan: ReductionPlan, x: Handle) -> Handle:
-    """Record a reduction that is planned already; returns its result."""
+def replay_reduction(template: ReductionTemplate, x: Handle) -> Handle:
+    """Record a reduction that has a template; returns its result."""
     rt = runtime()
-    made = _result(plan, rt.pool, handles._handle_class)
+    made = _result(template, rt.pool, handles._handle_class)
     made._storage.movable = False
     statement = _new(Reduction)
-    statement.op, statement.inputs, statement.outputs = plan.op, (ref_of(x),), (made._ref,)
+    statement.op, statement.inputs, statement.outputs = template.op, (ref_of(x),), (made._ref,)
     statement.where, statement.options, statement.initial = None, NO_OPTIONS, None
-    statement.axes, statement.dtype, statement.keepdims = plan.reduced, plan.partial, plan.keepdims
-    statement.space, statement.form = plan.space, plan.form
+    statement.axes, statement.dtype, statement.keepdims = template.reduced, template.partial, template.keepdims
+    statement.space, statement.form = template.space, template.form
     rt.program.append(statement, depth=2)
     return made

@@ -1,4 +1,4 @@
-"""Tables of plans and views do not grow without end."""
+"""Statements like those before are replayed, with no other results; the tables for it do not grow without end."""
 
 from __future__ import annotations
 
@@ -9,30 +9,30 @@ import pytest
 
 import numpy_dist
 from numpy_dist.comm.simulated import run_simulated
-from numpy_dist.engine.recording import plans, record
+from numpy_dist.engine.recording import operands, record, replay
 from numpy_dist.ir import statements, views
 from numpy_dist.layout.layout import Cut, Layout, Pinned
 from numpy_dist.layout.mesh import Mesh
 
 
-def test_plans_of_moving_boxes_are_bounded(monkeypatch):
-    monkeypatch.setattr(plans, "_MOST", 8)
+def test_templates_of_moving_boxes_are_bounded(monkeypatch):
+    monkeypatch.setattr(replay, "_MOST", 8)
     monkeypatch.setattr(views, "_MOST", 16)
     monkeypatch.setattr(statements, "_MOST", 8)
     values = np.arange(200.0)
     x = numpy_dist.asarray(values, split=0)
-    plans.PLANS.clear()
+    replay.TEMPLATES.clear()
     views.forget_parts()
     for i in range(1, 60):
         x[i : i + 4] = 0.5 * x[i - 1 : i + 3]
         values[i : i + 4] = 0.5 * values[i - 1 : i + 3]
-        assert len(plans.PLANS) <= 9
+        assert len(replay.TEMPLATES) <= 9
         assert sum(len(view.parts) for view in set(views._DIVIDED)) == len(views._DIVIDED) <= 16
     assert np.array_equal(x.gather(), values)
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3])
-def test_broadcast_operands_have_plans(ranks: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_broadcast_operands_have_templates(ranks: int, monkeypatch: pytest.MonkeyPatch) -> None:
     def work(seed: int) -> None:
         rng = np.random.default_rng(seed)
         values = [rng.standard_normal(shape) for shape in ((7, 5), (7, 1), (5,), (7,))]
@@ -49,20 +49,20 @@ def test_broadcast_operands_have_plans(ranks: int, monkeypatch: pytest.MonkeyPat
         with pytest.raises(ValueError, match="could not be broadcast together"):
             x - numpy_dist.asarray(np.ones((6, 1)))
 
-    def planned(rt: Any, op: Any, inputs: Any, *rest: Any) -> Any:
-        assert inputs[1].shape == (6, 1), "a statement was planned anew"
-        return original(rt, op, inputs, *rest)
+    def recorded(rt: Any, call: record.ElementwiseCall, usual: bool = False) -> Any:
+        assert call.inputs[1].shape == (6, 1), "a statement was recorded anew"
+        return original(rt, call, usual)
 
     original = record._record
-    for kept in (plans.PLANS, views._LATEST):
+    for kept in (replay.TEMPLATES, views._LATEST):
         kept.clear()  # lest they be forgotten, since there are too many, in between
     run_simulated(ranks, work, 0)
-    monkeypatch.setattr(record, "_record", planned)
+    monkeypatch.setattr(record, "_record", recorded)
     run_simulated(ranks, work, 1)
 
 
 @pytest.mark.parametrize("ranks", [1, 3])
-def test_ndarrays_beside_sharded_arrays_and_copies_have_plans(ranks: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ndarrays_beside_sharded_arrays_and_copies_have_templates(ranks: int, monkeypatch: pytest.MonkeyPatch) -> None:
     def work(seed: int) -> None:
         rng = np.random.default_rng(seed)
         u, values = rng.standard_normal((2, 9, 5))
@@ -79,13 +79,13 @@ def test_ndarrays_beside_sharded_arrays_and_copies_have_plans(ranks: int, monkey
         with pytest.raises(ValueError, match="could not be broadcast together"):
             x - np.ones((8, 5))
 
-    def planned(rt: Any, op: Any, inputs: Any, *rest: Any) -> Any:
-        assert inputs[1].shape == (8, 5), "a statement was planned anew"
-        return original(rt, op, inputs, *rest)
+    def recorded(rt: Any, call: record.ElementwiseCall, usual: bool = False) -> Any:
+        assert call.inputs[1].shape == (8, 5), "a statement was recorded anew"
+        return original(rt, call, usual)
 
     original = record._record
     run_simulated(ranks, work, 0)
-    monkeypatch.setattr(record, "_record", planned)
+    monkeypatch.setattr(record, "_record", recorded)
     run_simulated(ranks, work, 1)
 
 
@@ -117,8 +117,8 @@ def test_copies_that_lose_the_imaginary_part_warn_each_time() -> None:
 
 
 @pytest.mark.parametrize("ranks", [1, 3])
-def test_outputs_that_must_not_be_written_have_no_plans(ranks: int) -> None:
-    """Whether they are the same part of the same array as one that may be written, and was with the same plan."""
+def test_outputs_that_must_not_be_written_have_no_templates(ranks: int) -> None:
+    """Whether they are the same part of the same array as one that may be written, and was with the same template."""
 
     def work() -> None:
         values = np.arange(20.0)
@@ -139,7 +139,7 @@ def test_outputs_that_must_not_be_written_have_no_plans(ranks: int) -> None:
         run_simulated(ranks, work)
 
 
-def test_results_on_the_way_to_an_output_have_no_plans() -> None:
+def test_results_on_the_way_to_an_output_have_no_templates() -> None:
     x, y = (numpy_dist.asarray(np.arange(20.0) + n, split=0) for n in range(2))
     real = numpy_dist.asarray(np.zeros(20, "f4"), split=0)
     for _ in range(2):
@@ -156,5 +156,6 @@ def test_results_keep_the_layout_of_a_part_that_half_of_the_ranks_have() -> None
     quarter = Layout((8,), Mesh((2, 2, 2)), (pinned, pinned, Cut(0, points)))
     whole = Layout((8, 8), Mesh((2, 2)), (Cut(1, points), Cut(0, points)))
     with numpy_dist.config(MIN_SHARD_BYTES=64):
-        assert [record._too_few(layout, layout.shape, 8) for layout in (whole, halves, quarter)] == [False, False, True]
-        assert not record._too_few(quarter, (8,), 4)  # too small to be sharded anew
+        few = [operands._too_few(layout, layout.shape, 8) for layout in (whole, halves, quarter)]
+        assert few == [False, False, True]
+        assert not operands._too_few(quarter, (8,), 4)  # too small to be sharded anew
