@@ -9,7 +9,7 @@ import pytest
 
 import numpy_dist.distarray
 from numpy_dist import engine
-from numpy_dist.engine.memory.views import window
+from numpy_dist.engine.memory.views import allocation_view
 from numpy_dist.layout.layout import Copies, Cut, Layout, Pinned
 from numpy_dist.layout.mesh import Mesh
 from numpy_dist.layout.views import decode
@@ -105,4 +105,4 @@ def test_no_view_into_nothing():
     """NumPy lets strides reach out of a buffer that has no bytes: memory that is not ours would be written."""
     vmap = decode((6, 5), 8, (1,), 0, (6, 5), (40, 8), 8)
     with pytest.raises(IndexError, match="holds nothing"):
-        window(8, (0, 0), (6, 0), None, vmap, ((0, 6), (0, 1)), np.dtype("d")).over(np.empty(0, np.uint8))
+        allocation_view(8, (0, 0), (6, 0), None, vmap, ((0, 6), (0, 1)), np.dtype("d")).over(np.empty(0, np.uint8))

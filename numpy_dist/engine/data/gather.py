@@ -16,7 +16,7 @@ from numpy_dist.engine.executing.transfer import Fetched, fetch_array, fetch_on_
 from numpy_dist.engine.memory.budget import check_budget
 from numpy_dist.engine.memory.handle import Handle, is_sharded, plain, ref_of
 from numpy_dist.engine.memory.storage import Storage
-from numpy_dist.engine.memory.views import window
+from numpy_dist.engine.memory.views import allocation_view
 from numpy_dist.engine.runtime import Runtime, runtime
 from numpy_dist.errors import CommunicationRefused
 from numpy_dist.ir.meta_arrays import offset_of
@@ -139,8 +139,8 @@ def assemble(rt: Runtime, storage: Storage, array: np.ndarray, roots: Sequence[i
     block = rt.backend.memory.download(fetched.block)
     low, steps = tuple(r.start for r in region), tuple(r.step for r in region)
     box = full_box(array.shape)
-    found = window(storage.dtype.itemsize, low, fetched.array.shape, steps, vmap, box, array.dtype).over(block)
-    return rt.pool.attempt(lambda: np.array(found, copy=True, order="K"))
+    found = allocation_view(storage.dtype.itemsize, low, fetched.array.shape, steps, vmap, box, array.dtype)
+    return rt.pool.attempt(lambda: np.array(found.over(block), copy=True, order="K"))
 
 
 def _read(storage: Storage, array: np.ndarray, source: Array) -> np.ndarray:
@@ -264,8 +264,7 @@ def corner(x: Any, extent: int) -> np.ndarray | None:
     if box is None or view.vmap is None:
         return None
     low = tuple((lo, min(hi, lo + extent)) for lo, hi in box)
-    place = window(storage.dtype.itemsize, storage.low, storage.extent, None, view.vmap, low, x._array.dtype)
-    return np.array(rt.backend.memory.download(place.over(storage.memory, rt.backend.memory)))
+    return np.array(rt.backend.memory.download(storage.view(view.vmap, low, x._array.dtype)))
 
 
 def _for_library(block: Array, memory: Memory) -> Array:
@@ -356,5 +355,4 @@ def _shard(x: Any) -> Array:
         return rt.backend.memory.empty(tuple(0 for _ in array.shape) or (0,), array.dtype)
     if storage.memory is None:
         storage.allocate(storage.layout.box(rt.rank))
-    place = window(storage.dtype.itemsize, storage.low, storage.extent, None, vmap, box, array.dtype)
-    return place.over(storage.memory, rt.backend.memory)
+    return storage.view(vmap, box, array.dtype)

@@ -79,6 +79,8 @@ class Part:
 
     Attributes
     ----------
+    views : list of AllocationView
+        Of the operands, in the box.
     repeat
         How the backend runs it again, if it can (see `backends.base.Repeat`).
     places : list of (int, bool, int)
@@ -93,7 +95,7 @@ class Part:
         self._body = body
         self.box = box
         self.shape = tuple(hi - lo for lo, hi in box)
-        self.windows = [operand.window(box) for operand in body.operands]
+        self.views = [operand.view(box) for operand in body.operands]
         self.memo: dict[str, object] = {}
         self.repeat: Any = None
         self.places: list[tuple[int, bool, int]] = []
@@ -142,7 +144,7 @@ class Part:
         numbers = {id(array): number for number, array in enumerate(arrays)}
         order = [numbers[id(array)] for array in arrays_of(loop, lambda x: id(x) in numbers)]
         chosen = [order[number] for number in repeat.operands]
-        lies = [(body.operands[number], self.windows[number].offset) for number in chosen]
+        lies = [(body.operands[number], self.views[number].offset) for number in chosen]
         self.places = [(operand.which, operand.over == OLD, offset) for operand, offset in lies]
         self.scalars = [(body.numbers[step], position) for step, position in repeat.scalars]
         self.repeat = repeat
@@ -156,8 +158,8 @@ class Part:
         """The loop over arrays, and the arrays by the numbers of the operands."""
         body, memory = self._body, work.runtime.backend.memory
         arrays = [
-            memory.empty(place.shape, place.dtype) if operand.over == ASIDE else place.over(work.under(operand), memory)
-            for operand, place in zip(body.operands, self.windows, strict=True)
+            memory.empty(view.shape, view.dtype) if operand.over == ASIDE else view.over(work.under(operand), memory)
+            for operand, view in zip(body.operands, self.views, strict=True)
         ]
         statements = work.statements
         steps: list[Step | ReduceStep] = []

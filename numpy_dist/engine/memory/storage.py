@@ -12,6 +12,7 @@ import numpy as np
 
 from numpy_dist.engine.memory.liveness import ATTRIBUTE
 from numpy_dist.engine.memory.pool import Pool
+from numpy_dist.engine.memory.views import allocation_view
 from numpy_dist.ir.meta_arrays import meta_array
 from numpy_dist.layout.layout import Layout
 from numpy_dist.layout.regions import Box
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from numpy_dist.backends.memory import Array, Block
     from numpy_dist.ir.views import View
     from numpy_dist.layout.regions import Region
+    from numpy_dist.layout.views import ViewMap
 
 
 class Token:
@@ -211,6 +213,11 @@ class Storage:
             return whole[key]
 
         return part
+
+    def view(self, vmap: ViewMap, box: Box, dtype: np.dtype) -> np.ndarray:
+        """A box of a view, whose owner this rank is, as an array over the allocation."""
+        found = allocation_view(self.dtype.itemsize, self.low, self.extent, None, vmap, box, dtype)
+        return found.over(self.memory, self.pool.memory)
 
     def drop_spare(self) -> None:
         """Give the second allocation back."""

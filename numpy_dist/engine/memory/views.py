@@ -40,7 +40,7 @@ class AllocationView(NamedTuple):
         return memory.array(block, self.shape, self.dtype, self.offset, self.strides)
 
 
-def window(
+def allocation_view(
     itemsize: int,
     low: tuple[int, ...],
     extent: tuple[int, ...],
@@ -49,7 +49,7 @@ def window(
     box: Box,
     dtype: np.dtype,
 ) -> AllocationView:
-    """Where a box of a view lies. A pure function.
+    """A box of a view, as an array over an allocation of its storage. A pure function.
 
     Parameters
     ----------

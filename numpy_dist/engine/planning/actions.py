@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from numpy_dist.engine.memory.views import AllocationView, window
+from numpy_dist.engine.memory.views import AllocationView, allocation_view
 from numpy_dist.layout.fetch import FetchPlan
 from numpy_dist.layout.regions import Box, Region
 from numpy_dist.layout.views import ViewMap
@@ -40,7 +40,7 @@ class Operand(NamedTuple):
     which
         The storage's slot, or the key of what was fetched.
     itemsize, low, extent, steps, vmap, dtype
-        See `memory.views.window`.
+        See `memory.views.allocation_view`.
     """
 
     over: int
@@ -52,9 +52,9 @@ class Operand(NamedTuple):
     vmap: ViewMap
     dtype: np.dtype
 
-    def window(self, box: Box) -> AllocationView:
-        """Where a box of it lies."""
-        return window(self.itemsize, self.low, self.extent, self.steps, self.vmap, box, self.dtype)
+    def view(self, box: Box) -> AllocationView:
+        """A box of it, as an array over what it lies in."""
+        return allocation_view(self.itemsize, self.low, self.extent, self.steps, self.vmap, box, self.dtype)
 
 
 class Body(NamedTuple):

@@ -150,7 +150,7 @@ class _Reader:
             yield "lies elsewhere"
         if region is None:
             return
-        view = operand.window(box)
+        view = operand.view(box)
         reach = [(n - 1) * stride for n, stride in zip(view.shape, view.strides, strict=True)]
         low, high = view.offset + sum(x for x in reach if x < 0), view.offset + sum(x for x in reach if x > 0)
         if low < 0 or high + operand.dtype.itemsize > operand.itemsize * prod(operand.extent):
