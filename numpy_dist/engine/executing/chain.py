@@ -17,7 +17,7 @@ from numpy_dist.ir.statements import Statement
 
 if TYPE_CHECKING:
     from numpy_dist.backends.base import Chained
-    from numpy_dist.engine.executing.executing_rank import ExecutingRank
+    from numpy_dist.engine.executing.executing_rank import ExecutingRank, ExecutionLog
 
 _MOST_KEPT = 16
 
@@ -48,11 +48,12 @@ class Chain:
     def run(self, runtime: ExecutingRank, statements: Sequence[list[Statement]], storages: list[Storage]) -> None:
         """Execute the groups, whose statements are given."""
         execution = runtime.execution
+        assert execution is not None
         ready: list[_Member] = []
         for group, own in zip(self.groups, statements, strict=True):
             chosen = group.prepared.get(group.facts(storages))
             if chosen is None or not self._may_wait(chosen):
-                self._launch(runtime, ready, storages)
+                self._launch(runtime, execution, ready, storages)
                 ready = []
                 execute(group, runtime, own, storages)
                 execution.finish(group.number + 1)
@@ -61,18 +62,19 @@ class Chain:
             try:
                 chosen.begin(work, group.number)
             except MemoryError:
-                self._launch(runtime, ready, storages)  # what was recorded before is there, as it is without chains
+                # What was recorded before is there, as it is without chains.
+                self._launch(runtime, execution, ready, storages)
                 raise
             (part,) = chosen.parts
             if part.repeat.fill(*part.arguments(own, storages)):
                 chosen.outdate(work)
                 ready.append(_Member(chosen, own, group.results, group.number))
                 continue
-            self._launch(runtime, ready, storages)
+            self._launch(runtime, execution, ready, storages)
             ready = []
             chosen.end(work)
             execution.finish(group.number + 1)
-        self._launch(runtime, ready, storages)
+        self._launch(runtime, execution, ready, storages)
 
     def _may_wait(self, chosen: Prepared) -> bool:
         """Whether a loop can be run later than it is prepared, and row by row."""
@@ -82,12 +84,14 @@ class Chain:
         (part,) = chosen.parts
         return part.repeat.has_rows(part.shape[0]) and all(a.donor in self._aligned for a in plan.of(Donate))
 
-    def _launch(self, runtime: ExecutingRank, members: Sequence[_Member], storages: list[Storage]) -> None:
+    def _launch(
+        self, runtime: ExecutingRank, execution: ExecutionLog, members: Sequence[_Member], storages: list[Storage]
+    ) -> None:
         """Run loops that wait."""
         if not members:
             return
         end = members[-1].number + 1
-        runtime.execution.begun = end
+        execution.begin(end)
         taken = {a.donor: a.slot for member in members for a in member.prepared.plan.of(Donate)}
         lying = _Lying(storages, taken)
 
@@ -98,13 +102,13 @@ class Chain:
         chained = self._chained(members) if len(members) > 1 else None
         if chained is not None:
             chained.launch([[lying.array(slot).reshape(-1) for slot in m.results] for m in members], loops)
-            runtime.execution.finish(end)
+            execution.finish(end)
             return
         for member, loop in zip(members, loops, strict=True):
             for slot, partial in zip(member.results, member.prepared.parts[0].repeat.launch(loop), strict=True):
                 array = lying.array(slot)
                 array[...] = partial.reshape(array.shape)
-        runtime.execution.finish(end)
+        execution.finish(end)
 
     def _chained(self, members: Sequence[_Member]) -> Chained | None:
         """The loops as one; None if there is none, or not yet."""

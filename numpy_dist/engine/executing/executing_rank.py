@@ -7,8 +7,35 @@ from typing import TYPE_CHECKING, Any, Protocol
 from numpy_dist.engine.memory.rank import Rank
 
 if TYPE_CHECKING:
+    from numpy_dist.backends.memory import Array
     from numpy_dist.backends.transport import Transport
     from numpy_dist.engine.events.reporting import EventReports
+    from numpy_dist.engine.memory.storage import Storage
+    from numpy_dist.engine.planning.actions import Plan
+
+
+class ExecutionLog(Protocol):
+    """How far an execution has come, by which it is undone where an exception leaves it (`scheduling.execution`).
+
+    Attributes
+    ----------
+    number : int
+        The group that was prepared last.
+    """
+
+    number: int
+
+    def prepare(self, number: int, plan: Plan) -> None:
+        """Take note that a group gets memory for all that it makes, by its plan."""
+
+    def replace(self, storage: Storage, old: Array) -> None:
+        """Take note that the group that is prepared gives a storage a new version, in place of this memory."""
+
+    def begin(self, end: int) -> None:
+        """Take note that the loops of all groups before this number may write from now on."""
+
+    def finish(self, number: int) -> None:
+        """Take note that so many groups are done."""
 
 
 class ExecutingRank(Rank, Protocol):
@@ -25,6 +52,6 @@ class ExecutingRank(Rank, Protocol):
     @property
     def transport(self) -> Transport: ...
     @property
-    def execution(self) -> Any: ...  # the class is above
+    def execution(self) -> ExecutionLog | None: ...
     @property
     def recorder(self) -> Any: ...  # there is one while there is a profile

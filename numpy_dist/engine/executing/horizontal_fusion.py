@@ -33,8 +33,7 @@ class FusedParts:
     def run(self, work: Work) -> Results:
         """Run the parts."""
         if (self._bundle is not None or self._make_bundle()) and self._fill(work):
-            execution = work.runtime.execution
-            execution.begun = execution.number + 1
+            work.execution.begin(work.execution.number + 1)
             return self._bundle.launch(lambda number: self.parts[number].loop(work)[0])
         return list(zip(*[part.run(work) for part in self.parts], strict=True))
 

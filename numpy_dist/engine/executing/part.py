@@ -32,7 +32,8 @@ class Work:
 
     Attributes
     ----------
-    runtime : Runtime
+    runtime : ExecutingRank
+    execution : ExecutionLog
     statements : list of Statement
         The group's.
     storages
@@ -48,10 +49,12 @@ class Work:
         Those of the whole loop, one for each reduction.
     """
 
-    __slots__ = ("fetched", "later", "partials", "results", "runtime", "statements", "storages", "waits")
+    __slots__ = ("execution", "fetched", "later", "partials", "results", "runtime", "statements", "storages", "waits")
 
     def __init__(self, runtime: ExecutingRank, statements: list[Statement], storages: Any) -> None:
         self.runtime, self.statements, self.storages = runtime, statements, storages
+        assert runtime.execution is not None
+        self.execution = runtime.execution
         self.fetched: dict[tuple, Fetched] = {}
         self.waits: list[Callable[[], None]] = []
         self.later: list[tuple[np.ndarray, np.ndarray]] = []
@@ -103,15 +106,15 @@ class Part:
 
     def run(self, work: Work) -> Sequence[np.ndarray]:
         """Run the loop; returns the partial results of its reductions."""
-        repeat, execution = self.repeat, work.runtime.execution
+        repeat, execution = self.repeat, work.execution
         if repeat is not None:
             addresses, scalars = self.arguments(work.statements, work.storages)
-            execution.begun = execution.number + 1
+            execution.begin(execution.number + 1)
             partials = repeat.again(addresses, scalars, lambda: self.loop(work)[0])
             if partials is not None:
                 return partials
         loop, arrays = self.loop(work)
-        execution.begun = execution.number + 1
+        execution.begin(execution.number + 1)
         for target, source in self._body.filled:
             work.runtime.backend.memory.copy(arrays[target], arrays[source])
         repeat = work.runtime.backend.run(loop)

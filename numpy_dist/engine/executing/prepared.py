@@ -86,9 +86,8 @@ class Prepared:
 
     def begin(self, work: Work, number: int) -> None:
         """Count the group, ask for what it needs, and have memory for all that it makes; `number` is the group's."""
-        execution, counters = work.runtime.execution, work.runtime.counters.__dict__
-        execution.plans[number] = self.plan
-        execution.number = number
+        work.execution.prepare(number, self.plan)
+        counters = work.runtime.counters.__dict__
         for name, count in self.counts:
             counters[name] += count
         for perform, action in self.before:
@@ -164,9 +163,9 @@ def _refresh_halo(work: Work, action: RefreshHalo) -> None:
 
 def _new_version(work: Work, action: NewVersion) -> None:
     """Swap in another allocation; cells outside the write are carried over, unless the spare has them."""
-    execution, storage = work.runtime.execution, work.storages[action.slot]
+    storage = work.storages[action.slot]
     old, spare = storage.memory, storage.spare
-    execution.versions.append((execution.number, storage, old))
+    work.execution.replace(storage, old)
     if not action.carries:
         storage.memory, storage.spare = spare[0], (old, action.region)
         return

@@ -70,6 +70,19 @@ class Execution:
         self.plans: dict[int, Plan] = {}
         self.versions: list[tuple[int, Storage, Array]] = []
 
+    def prepare(self, number: int, plan: Plan) -> None:
+        """Take note that a group gets memory for all that it makes, by its plan."""
+        self.plans[number] = plan
+        self.number = number
+
+    def replace(self, storage: Storage, old: Array) -> None:
+        """Take note that the group that is prepared gives a storage a new version, in place of this memory."""
+        self.versions.append((self.number, storage, old))
+
+    def begin(self, end: int) -> None:
+        """Take note that the loops of all groups before this number may write from now on."""
+        self.begun = end
+
     def finish(self, number: int) -> None:
         """Take note that so many groups are done."""
         self.done = number
