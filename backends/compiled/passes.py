@@ -82,14 +82,14 @@ def plan_passes(form: Form) -> PassPlan:
         _separate_folds(form, passes, commit)
         made = _homes(form, passes)
     direct = {ref for p in passes if p.call is not None for _, ref in p.stores}
-    last = _last_uses(form, passes, commit, made)
+    last = _last_uses(form, passes, commit)
     if _may_stop(form):
         for ref, home in saved.items():
             last[ref] = len(passes)
             home.keeps.append((ref, -1))
     else:
         saved.clear()
-    plan = _assign(form, passes, commit, made, last, direct)
+    plan = _assign(form, passes, commit, last, direct)
     plan.undo.restores = [(ref[1], plan.slot_of[ref]) for ref in saved]
     for p in (*passes, commit, plan.undo):
         p.operands = {k for k, _ in (*p.stores, *p.restores)} | {n for kind, n in _needs(form, p) if kind == "a"}
@@ -223,7 +223,7 @@ def _direct(form: Form, p: Pass, operand: int, ref: Ref, uses: int) -> bool:
     return form.operands[operand].inner == "c" and uses == 1 and not (folded and (form.rows or form.pieces))
 
 
-def _last_uses(form: Form, passes: list[Pass], commit: Pass, made: dict[Ref, int]) -> dict[Ref, int]:
+def _last_uses(form: Form, passes: list[Pass], commit: Pass) -> dict[Ref, int]:
     """For each value, and each operand that must be loaded for a call, the last pass that needs it."""
     last: dict[Ref, int] = {}
     for number, p in enumerate(passes):
@@ -239,9 +239,7 @@ def _last_uses(form: Form, passes: list[Pass], commit: Pass, made: dict[Ref, int
     return last
 
 
-def _assign(
-    form: Form, passes: list[Pass], commit: Pass, made: dict[Ref, int], last: dict[Ref, int], direct: set[Ref]
-) -> PassPlan:
+def _assign(form: Form, passes: list[Pass], commit: Pass, last: dict[Ref, int], direct: set[Ref]) -> PassPlan:
     """Give every value that outlives its pass, or that a call reads or writes, a slot; slots are used again."""
     slots: list[str] = []
     slot_of: dict[Ref, int] = {}

@@ -229,10 +229,9 @@ class Layout:
         coordinates = self.mesh.coordinates(rank)
         return not any(c and isinstance(what, Copies) for c, what in zip(coordinates, self.dims, strict=True))
 
-    def holders(self, rank_count: int | None = None) -> tuple[int, ...]:
-        """The ranks (below `rank_count`, if given) that hold at least one element."""
-        count = self.size if rank_count is None else min(rank_count, self.size)
-        boxes = [(rank, self.box(rank)) for rank in range(count)]
+    def holders(self) -> tuple[int, ...]:
+        """The ranks that hold at least one element."""
+        boxes = [(rank, self.box(rank)) for rank in range(self.size)]
         return tuple(rank for rank, box in boxes if box is not None and not box_empty(box))
 
     def holds_for(self, rank: int, near: int) -> bool:

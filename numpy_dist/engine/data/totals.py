@@ -6,7 +6,7 @@ less time, and with truth values as soon as one of them decides.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -14,14 +14,11 @@ from numpy.typing import DTypeLike
 from numpy_dist.argument_types import Axes
 from numpy_dist.backends.summation import CHUNK
 from numpy_dist.engine.data import watch, windows
-from numpy_dist.engine.data.folds import folded_along
+from numpy_dist.engine.data.folds import EXACT, folded_along
 from numpy_dist.engine.data.windows import KINDS
 from numpy_dist.engine.memory.handle import Handle, metadata
 from numpy_dist.engine.runtime import Runtime
 from numpy_dist.ir.meta_arrays import offset_of
-
-if TYPE_CHECKING:
-    from numpy.typing import DTypeLike
 
 MOST = 1 << 20
 """Bytes up to which NumPy reduces on one thread what the engine would on several."""
@@ -30,9 +27,6 @@ MOST_COUNTED = 16 * MOST
 PROBE = 1 << 16
 """Elements of a large array that are asked first whether one of them decides."""
 
-_EXACT = frozenset(
-    (np.maximum, np.minimum, np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.logical_and, np.logical_or, np.add)
-)
 TRUTHS = frozenset((np.logical_and, np.logical_or))
 """Operations whose results are truth values, whatever their elements are."""
 
@@ -52,7 +46,7 @@ def total(rt: Runtime, ufunc: np.ufunc, x: Handle, dtype: DTypeLike | None) -> n
     truths = ufunc in TRUTHS
     counted = ufunc is np.add and array.dtype.char == "?"
     large = array.nbytes > (MOST_COUNTED if counted else MOST)
-    if not windows.limit or (large and not truths) or array.dtype.char not in KINDS or ufunc not in _EXACT:
+    if not windows.limit or (large and not truths) or array.dtype.char not in KINDS or ufunc not in EXACT:
         return None
     if not array.size or not array.flags.c_contiguous or (truths and dtype is not None and dtype is not bool):
         return None

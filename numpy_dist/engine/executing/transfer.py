@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from numpy_dist.engine.memory.storage import Storage
 from numpy_dist.engine.planning.actions import Fetch, RefreshHalo, Wanted, Widen
 from numpy_dist.engine.planning.transfers import cached_plan
-from numpy_dist.layout.fetch import FetchPlan, Reach
+from numpy_dist.layout.fetch import FetchPlan
 from numpy_dist.layout.regions import Region, region_size
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ def start_fetch(
     storage: Storage,
     wanted: Wanted,
     part: Callable[[Region], Array],
-    reach: Reach | None = None,
 ) -> Callable[[], None]:
     """Begin to bring every rank the regions that it wants.
 
@@ -32,15 +31,13 @@ def start_fetch(
         For each rank its regions, the same on every rank.
     part : callable
         ``part(region)`` is the array that receives a region on this rank.
-    reach : tuple of (int, int), optional
-        As in `layout.fetch.plan_fetch`.
 
     Returns
     -------
     callable
         Waits and unpacks. Communicates only where a rank wants what it does not hold.
     """
-    plan = cached_plan(storage.layout, wanted, runtime.rank, reach)
+    plan = cached_plan(storage.layout, wanted, runtime.rank)
     if storage.memory is None and (plan.sends or plan.local):
         own = storage.layout.box(runtime.rank)
         assert own is not None

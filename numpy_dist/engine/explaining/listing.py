@@ -151,7 +151,7 @@ class Listing:
         rt = self._runtime
         return {name: getattr(rt.counters if name in _ENGINE else rt.comm.counters, name) for name in COUNTS}
 
-    def before(self, rt: Runtime, group: Group, statements: list[Statement], storages: Sequence[Storage]) -> None:
+    def before(self, group: Group, statements: list[Statement], storages: Sequence[Storage]) -> None:
         """Take note of a group that is going to be executed."""
         outlines = [Outline(storages[slot]) if slot in group.slots else None for slot in range(len(storages))]
         by_id: dict[int, Any] = {id(storages[slot]): outlines[slot] for slot in group.slots}
@@ -159,11 +159,11 @@ class Listing:
         self._name(group, its, outlines, storages.__getitem__)
         self._present = self._list(group, its, outlines)
 
-    def after(self, rt: Runtime, group: Group) -> None:
+    def after(self, group: Group) -> None:
         """Take note of how it was executed."""
         assert self._present is not None
         listed, found = self._present
-        listed.tier, self._present = _tier(rt, group, found), None
+        listed.tier, self._present = _tier(self._runtime, group, found), None
 
     # -- both -------------------------------------------------------------------------------------------------------
 

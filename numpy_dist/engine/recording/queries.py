@@ -80,6 +80,6 @@ def _is_same_view(one: np.ndarray, other: np.ndarray) -> bool:
     return one.shape == other.shape and one.strides == other.strides
 
 
-def default_layout(shape: Sequence[int], itemsize: int = 1, **choice: object) -> Layout:
+def default_layout(shape: Sequence[int], **choice: object) -> Layout:
     """The layout of new arrays of this shape at this number of ranks; `choice` is ``split=`` or ``mesh=``."""
     return runtime().default_layout(tuple(shape), **choice)

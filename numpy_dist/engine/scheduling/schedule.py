@@ -76,11 +76,11 @@ class Schedule:
                 group = self.groups[number]
                 own = [statements[position] for position in group.positions]
                 for listing in runtime.listings:
-                    listing.before(runtime, group, own, storages)
+                    listing.before(group, own, storages)
                 execute(group, runtime, own, storages)
                 own.clear()
                 for listing in runtime.listings:
-                    listing.after(runtime, group)
+                    listing.after(group)
                 end = number + 1
             else:
                 chain.run(runtime, [[statements[p] for p in group.positions] for group in chain.groups], storages)
