@@ -93,8 +93,8 @@ class Program:
         self._ahead: tuple[int, int, Description] | None = None  # pending statements (first and last serial), described
         self._waiting: int | None = None  # serial of the first statement behind a period that waits to be executed
         self._lost: list[weakref.ref[Storage]] = []  # storages whose values are lost
-        self._starved: set[int] = set()  # serials of statements that found no memory
-        self._starves: set[int] = set()  # and of those that found none last
+        self._lacking_before: set[int] = set()  # serials of statements that have found no memory
+        self._lacking: set[int] = set()  # and of those that were in work when there was none the last time
         self.watches = False
         self._many = runtime.size > 1
         self._missed = 0  # how often small work could not be done at once
@@ -265,7 +265,7 @@ class Program:
         """A period begins with the statement of this serial: execute the one before the last."""
         waiting = self._waiting
         if waiting is not None:
-            self._execute(waiting - 1)
+            self._execute_uninterrupted(waiting - 1)
             if self._runtime.size == 1:
                 self._events.tell()
         self._waiting = serial
@@ -335,31 +335,32 @@ class Program:
         if self._pending:
             if through is not None and self.eagerness is not None and self._pending.execution is None:
                 self.eagerness.executing(self._pending, self._bytes - self._bytes_done)
-            self._execute(through, reader, may_raise, wanted)
+            self._execute_uninterrupted(through, reader, may_raise, wanted)
             self._periods.interrupt(self.recorded, self._bytes)
             self._waiting = None
         if self._runtime.size == 1:
             self._events.tell()
 
-    def _execute(
+    def _execute_uninterrupted(
         self,
         through: int | None,
         reader: Statement | None = None,
         may_raise: bool = False,
         wanted: Storage | None = None,
     ) -> None:
+        """Execute statements as `run` does, while signals wait; in one process also without what finds no memory."""
         if self._runtime.size > 1:
             with self._runtime.comm.signals as signals:
                 signals.executing()
-                self._perform(through, reader, may_raise)
+                self._cut_and_execute(through, reader, may_raise)
             return
         while True:
             try:
                 if self._bytes - self._bytes_done < WORTH_POSTPONING:
-                    self._perform(through, reader, may_raise)
+                    self._cut_and_execute(through, reader, may_raise)
                 else:
                     with Postponed() as signals:
-                        self._perform(through, reader, may_raise, signals)
+                        self._cut_and_execute(through, reader, may_raise, signals)
             except MemoryError as error:
                 if not self._leave_starved(error, wanted, reader):
                     raise
@@ -373,8 +374,9 @@ class Program:
         NumPy's, which does not have them, all others can be computed. Returns whether there are such statements.
         """
         waiting = [*self._deferred.statements, *self._pending]
-        left = (self._starves & self._starved) - _makers(waiting, [] if wanted is None else [wanted], reader)
-        self._starved, self._starves = (self._starved | self._starves) & {s.serial for s in waiting}, set()
+        left = (self._lacking & self._lacking_before) - _makers(waiting, [] if wanted is None else [wanted], reader)
+        self._lacking_before = (self._lacking_before | self._lacking) & {s.serial for s in waiting}
+        self._lacking = set()
         if not left:
             return False
         for statement in waiting:
@@ -385,9 +387,10 @@ class Program:
         self._replace([statement for statement in self._pending if statement.serial not in left])
         return True
 
-    def _perform(
+    def _cut_and_execute(
         self, through: int | None, reader: Statement | None, may_raise: bool, signals: Postponed | None = None
     ) -> None:
+        """Execute the statements through a serial by their schedule; undo what an exception leaves half done."""
         if self._pending.execution is not None or self._lost:
             self._settle()
         pending = self._pending
@@ -428,7 +431,7 @@ class Program:
             del description
             pending.taken = count
             pending.execution = execution
-            self._follow(execution)
+            self._run_schedule(execution)
             if self._deferred.statements:
                 self._deferred.forget_stored()
             self._replace(pending[count:])
@@ -440,8 +443,8 @@ class Program:
         pending.execution = None  # they refer to each other, and would wait for the garbage collector
         self._events.report_shared()
 
-    def _follow(self, execution: Execution) -> None:
-        """Execute statements by their schedule."""
+    def _run_schedule(self, execution: Execution) -> None:
+        """Run the schedule of an execution."""
         runtime, checks = self._runtime, self._checks
         runtime.execution = execution
         if checks is not None:
@@ -480,11 +483,11 @@ class Program:
         """
         pending = self._pending
         lost: list[Storage] = []
-        self._starves = set()
+        self._lacking = set()
         for execution in (self._belated, pending.execution):
             if execution is not None:
                 if isinstance(error, MemoryError):
-                    self._starves |= execution.in_work()
+                    self._lacking |= execution.in_work()
                 lost += execution.roll_back(error)
                 SCHEDULES.forget(execution.schedule)
         self._lost += map(weakref.ref, lost)
@@ -506,7 +509,7 @@ class Program:
         if self._pending.execution is not None:
             frame: FrameType | None = _getframe(1).f_back
             while frame is not None:
-                if frame.f_code is Program._perform.__code__ and frame.f_locals["self"] is self:
+                if frame.f_code is Program._cut_and_execute.__code__ and frame.f_locals["self"] is self:
                     raise RuntimeError(
                         "values of distributed arrays were asked for while the program executes, by a handler of a "
                         "signal or a finalizer"
@@ -558,7 +561,7 @@ class Program:
             schedule = find_schedule(runtime, statements, description, {number for ids in used for number in ids})
             recorder, what = runtime.recorder, (schedule, statements, description.storages)
             self._belated = Execution(*what) if recorder is None else RecordedExecution(recorder, *what)
-            self._follow(self._belated)
+            self._run_schedule(self._belated)
         deferred.clear()
         self._belated = None
 
