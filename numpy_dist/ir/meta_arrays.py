@@ -139,6 +139,8 @@ def meta_array(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
             _META_ARRAYS.clear()
         if dtype.hasobject or not dtype.itemsize:
             raise Unshardable(dtype)
+        if max(shape, default=0) > sys.maxsize:
+            np.empty(shape, dtype)  # NumPy's error
         base = np.ndarray((), dtype, buffer=_ANCHOR.data)
         strides = np.empty(shape, dtype).strides if 0 in shape else c_strides(shape, dtype.itemsize)
         found = as_strided(base, shape, strides)

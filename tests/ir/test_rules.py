@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -116,6 +117,14 @@ def test_parts_of_arrays_that_are_longer_than_the_pages_without_access():
     part = placed(np.dtype("f8"), start, (3, 4), (-8, 1 << 30))
     assert (offset_of(part), part.shape, part.strides) == (start, (3, 4), (-8, 1 << 30))
     assert part.flags.writeable
+
+
+@pytest.mark.parametrize("shape", [(1 << 63,), (3, 1 << 63), (0, 1 << 64), (1 << 62,), (1 << 40, 1 << 40)])
+def test_arrays_that_are_too_large_are_refused_as_numpy_refuses_them(shape):
+    with pytest.raises(ValueError) as theirs:
+        np.empty(shape)
+    with pytest.raises(ValueError, match=f"^{re.escape(str(theirs.value))}$"):
+        meta_array(shape, np.dtype(float))
 
 
 @pytest.mark.parametrize("dtype", [object, np.dtypes.StringDType(), [("a", "f8"), ("b", "O")], "V0"], ids=str)
