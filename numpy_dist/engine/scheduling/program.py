@@ -9,7 +9,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Sequence
 from operator import attrgetter
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from numpy_dist.comm.portable import first_error, portable_error
 from numpy_dist.comm.supervision.signals import Postponed
@@ -26,6 +26,9 @@ from numpy_dist.engine.scheduling.periods import LARGE, LARGE_ON_DEVICE, Periods
 from numpy_dist.engine.scheduling.schedule import SCHEDULES, Description, find_schedule, is_of_values
 from numpy_dist.errors import LostValueError
 from numpy_dist.ir.statements import Statement, is_part
+
+if TYPE_CHECKING:
+    from numpy_dist.engine.scheduling.scheduling_rank import SchedulingRank
 
 _getframe, _capsule = sys._getframe, floating.capsule  # saves look-ups for each statement
 MOST_STATEMENTS = 256
@@ -75,7 +78,7 @@ class Program:
         What decides whether middle-sized arrays are worked on at once; None with several ranks, and on a device.
     """
 
-    def __init__(self, runtime: Any) -> None:
+    def __init__(self, runtime: SchedulingRank) -> None:
         self._runtime = runtime
         self._pending = PendingStatements()
         self._bytes = self._bytes_done = 0  # of results that were ever recorded, and of those that are not pending
@@ -576,7 +579,7 @@ def register_walks(step: Callable[[Any, Storage, int], Begin | None]) -> None:
     _step = step
 
 
-def _step_of(statement: Statement, runtime: Any) -> Begin | None:
+def _step_of(statement: Statement, runtime: SchedulingRank) -> Begin | None:
     """What is to be done where this statement is the last step before all ranks walk over a copy of what it reads."""
     parts = [ref for ref in statement.reads() if is_part(ref.view)]
     begins = [_step(runtime, ref.storage, ref.array.nbytes) for ref in parts]

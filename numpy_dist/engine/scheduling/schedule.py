@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from numpy_dist.engine.executing.chain import Chain
 from numpy_dist.engine.executing.prepared import execute, release
@@ -16,6 +16,9 @@ from numpy_dist.engine.scheduling.deferred import deferrable
 from numpy_dist.ir.statements import Elementwise, Reduction, Ref, Statement
 from numpy_dist.layout.layout import Layout
 from numpy_dist.layout.marks import mark_of
+
+if TYPE_CHECKING:
+    from numpy_dist.engine.scheduling.scheduling_rank import SchedulingRank
 
 _MOST, _MOST_STATEMENTS = 512, 8192  # of all that are kept: the plan of one takes some kilobytes
 
@@ -46,8 +49,12 @@ class Schedule:
     pattern = 0
 
     def __init__(
-        self, runtime: Any, statements: Sequence[Statement], storages: Sequence[Storage], later: Container[int]
-    ):
+        self,
+        runtime: SchedulingRank,
+        statements: Sequence[Statement],
+        storages: Sequence[Storage],
+        later: Container[int],
+    ) -> None:
         self.statements = len(statements)
         self.layouts = _propagated(runtime, statements, storages, later)
         slots = {id(storage): slot for slot, storage in enumerate(storages)}
@@ -61,7 +68,7 @@ class Schedule:
             makers = [s for s in statements if isinstance(s, Elementwise) and all(s.creates)]
             self._made = sorted({slots[id(out.storage)] for s in makers for out in s.outputs})
 
-    def run(self, runtime: Any, statements: list[Statement], storages: list[Storage]) -> None:
+    def run(self, runtime: SchedulingRank, statements: list[Statement], storages: list[Storage]) -> None:
         """Execute a program of this form, whose execution is the runtime's.
 
         The statements in both lists become None as it goes: what nobody needs any more gives its memory back at once.
@@ -116,7 +123,7 @@ class Schedule:
 
 
 def _propagated(
-    runtime: Any, statements: Sequence[Statement], storages: Sequence[Storage], later: Container[int]
+    runtime: SchedulingRank, statements: Sequence[Statement], storages: Sequence[Storage], later: Container[int]
 ) -> list[tuple[int, Layout]]:
     """The slots of storages to which layouts have propagated, and these layouts."""
     before = [storage.layout for storage in storages]
@@ -250,7 +257,7 @@ SCHEDULES = Schedules(_MOST, _MOST_STATEMENTS)
 
 
 def find_schedule(
-    runtime: Any,
+    runtime: SchedulingRank,
     statements: Sequence[Statement],
     description: Description,
     later: Container[int],
