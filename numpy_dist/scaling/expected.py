@@ -56,10 +56,23 @@ class ExpectedValues:
         self.distributes = False
         self._rank = rank
         self._step = 2  # of how many elements of a mask one is true
+        self._part: float | None = None  # how much of a mask is true, if that is known
         self._random = np.random.default_rng(rank)
         self._uncomputed: WeakSet[Storage] = WeakSet()
         self._masks: WeakSet[Storage] = WeakSet()
         self._looked_at: WeakKeyDictionary[Storage, int] = WeakKeyDictionary()  # and how many different integers
+
+    @contextmanager
+    def selecting(self, mask: Handle, part: float, line: UserLine) -> Iterator[None]:
+        """A block in which a line selects elements by a mask, of which so much is true."""
+        before, self._part = self._part, part
+        storage = mask._storage
+        if storage is not None and storage in self._masks and storage.memory is not None:
+            self._halve(storage, line)
+        try:
+            yield
+        finally:
+            self._part = before
 
     def uncomputed(self, storage: Storage, line: UserLine) -> None:
         """Take note that a loop, of this line, would have computed an array."""
@@ -79,10 +92,16 @@ class ExpectedValues:
             self.told[line, "masks: too large here to have values: nothing is selected"] = None
             return
         block = storage.array()
-        if block.size > 1:  # a single one is a value that may go to Python
-            block.reshape(-1)[1 :: self._step] = True
-            if not self.distributes:  # else the function is told of
-                self.told[line, "masks: every other element is taken to be true"] = None
+        if block.size <= 1:  # a single one is a value that may go to Python
+            return
+        if self._part is not None:
+            edges = np.floor(np.arange(block.size + 1) * self._part)
+            block.reshape(-1)[:] = edges[1:] > edges[:-1]
+            self.told[line, f"masks: {self._part:.3g} of the elements are taken to be true, as in the small run"] = None
+            return
+        block.reshape(-1)[1 :: self._step] = True
+        if not self.distributes:  # else the function is told of
+            self.told[line, "masks: every other element is taken to be true"] = None
 
     def _distribute(self, storage: Storage) -> None:
         self._uncomputed.discard(storage)

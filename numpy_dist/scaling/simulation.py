@@ -23,10 +23,11 @@ from numpy_dist.comm.single import SingleCommunicator
 from numpy_dist.counting import NO_MATRIX, representatives
 from numpy_dist.frames import UserLine, is_internal
 from numpy_dist.scaling.counted import AssumedValue, ExpectedCounts, JobPlan, RankPlan
+from numpy_dist.scaling.doors import EndlessLoop, NotingDoors, PlanDoors, Values
 from numpy_dist.scaling.machine import MachineSpeeds
 from numpy_dist.scaling.observer import PlanObserver, TooLargeToPlan
 from numpy_dist.scaling.pool import AttributedPool
-from numpy_dist.scaling.values import MOST_COPIED, EndlessLoop, NotingMemory, UnrealMemory, Values, unreal_bytes
+from numpy_dist.scaling.values import MOST_COPIED, UnrealMemory, unreal_bytes
 from numpy_dist.settings import config
 
 
@@ -122,22 +123,24 @@ def _plan_rank(
     with config(BACKEND="null"):
         rt = engine.runtime()
         observer = PlanObserver(rt)
-        memory = UnrealMemory(observer.asking_line, values, nbytes, observer.expected)
+        doors = PlanDoors(observer.here, values, value, observer.expected)
+        memory = UnrealMemory(observer.asking_line, doors, nbytes, observer.expected)
         backend: Any = rt.backend
         backend.value, backend.memory = value, memory
         pool = rt.pool = observer.pool = AttributedPool(memory, observer)
         comm.observer = observer
         engine.have_recorder(rt, observer)
-        ending, result = _run(program, rt)
+        with doors.opened():
+            ending, result = _run(program, rt)
         engine.have_recorder(rt, None)
         found = RankPlan(comm.rank, rt.counters.statements, pool.peak, **vars(comm.counters))
         del result
     found.lines, found.texts, found.held = observer.lines, observer.texts, pool.held_at_peak
     found.largest_exchange, found.largest_gather = observer.largest_exchange, observer.largest_gather
-    lines = dict.fromkeys((*memory.assumed, *memory.taken))
-    for line in lines:
-        observer.counts(line).add(values=memory.assumed[line] + memory.taken[line])
-    found.values = [AssumedValue(line, observer.text(line), memory.assumed[line], memory.taken[line]) for line in lines]
+    for line, count in memory.asked.items():
+        observer.counts(line).add(values=count)
+    lines = dict.fromkeys((*doors.assumed, *doors.taken))
+    found.values = [AssumedValue(line, observer.text(line), doors.assumed[line], doors.taken[line]) for line in lines]
     told = observer.expected.told
     found.expected = [ExpectedCounts(line, observer.text(line), what) for line, what in told]
     found.ending = ending
@@ -246,13 +249,12 @@ def _noted_values(program: Callable[[], object]) -> tuple[dict[UserLine, list[ob
     with config(BACKEND="numpy", MIN_SHARD_BYTES=0, AT_ONCE=0):
         rt = engine.runtime()
         observer = PlanObserver(rt)
-        memory = NotingMemory(observer.asking_line)
-        backend: Any = rt.backend
-        backend.memory = rt.pool.memory = memory
+        doors = NotingDoors(observer.here)
         engine.have_recorder(rt, observer)
-        ending, _ = _run(program, rt)
+        with doors.opened():
+            ending, _ = _run(program, rt)
         engine.have_recorder(rt, None)
-    return memory.values, ending
+    return doors.values, ending
 
 
 def in_child(work: Callable[[], object], name: str, quiet: bool, errors: bool) -> Any:

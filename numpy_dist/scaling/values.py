@@ -1,28 +1,21 @@
-"""Values that a program asks for: noted in a small run that computes them, and given again where nothing is computed.
-
-Both are done by the memory of a rank, which is asked to `download` what goes to Python.
-"""
+"""Memory of a rank that computes nothing: pages that are not there, and values that stand for computed ones."""
 
 from __future__ import annotations
 
 import math
-from collections import Counter, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from numpy_dist.backends.memory import Block, HostMemory, make_zero_block, zero_pages
 from numpy_dist.frames import UserLine
+from numpy_dist.scaling.doors import PlanDoors
 from numpy_dist.scaling.expected import ExpectedValues
-
-Values = Mapping[UserLine, Sequence[object]]
-"""By line, what a program has got there, in order."""
 
 MOST_COPIED = 1 << 24
 """Bytes up to which copies are made though nothing is computed; larger ones would take the pages of a whole share."""
-MOST_ASSUMED = 10_000
-"""Values that a line gets though nobody has computed them: a loop that they steer may never end."""
 
 
 def unreal_bytes(nbytes: int) -> np.ndarray:
@@ -34,30 +27,6 @@ def is_spread(array: np.ndarray) -> bool:
     """Whether an array lies, with what is between its elements, on more pages than copies may take."""
     span = sum((n - 1) * abs(stride) for n, stride in zip(array.shape, array.strides, strict=True))
     return array.size > 0 and span + array.itemsize > MOST_COPIED
-
-
-class EndlessLoop(RuntimeError):
-    """A line has asked for so many values that nobody has computed that its loop may never end."""
-
-
-class NotingMemory(HostMemory):
-    """The host's memory, in which the values are noted that go to Python as scalars.
-
-    Parameters
-    ----------
-    here : callable
-        The user's line, or None where the engine itself asks.
-    """
-
-    def __init__(self, here: Callable[[], UserLine | None]) -> None:
-        self.values: dict[UserLine, list[object]] = {}
-        self._here = here
-
-    def download(self, source: np.ndarray) -> np.ndarray:
-        """As in `Memory`."""
-        if source.size == 1 and (line := self._here()) is not None:
-            self.values.setdefault(line, []).append(source.reshape(())[()])
-        return source
 
 
 class RoomOfRank(NamedTuple):
@@ -74,8 +43,8 @@ class UnrealMemory(HostMemory):
     ----------
     here : callable
         The user's line, or None where the engine itself asks.
-    values : Values
-        What is given to the program at each line, in order; then what is in memory.
+    doors : PlanDoors
+        Know what a line will get.
     nbytes : int
         How much memory the rank is told that there is.
     expected : ExpectedValues
@@ -83,18 +52,16 @@ class UnrealMemory(HostMemory):
 
     Attributes
     ----------
-    assumed, taken : Counter
-        By line, how many values were given that nobody has computed, and how many were taken from `values`.
+    asked : Counter
+        By line, how many numbers were asked for.
     """
 
     def __init__(
-        self, here: Callable[[], UserLine | None], values: Values, nbytes: int, expected: ExpectedValues
+        self, here: Callable[[], UserLine | None], doors: PlanDoors, nbytes: int, expected: ExpectedValues
     ) -> None:
         self.room = lambda: RoomOfRank(nbytes, nbytes)
-        self.assumed: Counter[UserLine] = Counter()
-        self.taken: Counter[UserLine] = Counter()
-        self._values = {line: deque(found) for line, found in values.items()}
-        self._here = here
+        self.asked: Counter[UserLine] = Counter()
+        self._here, self._doors = here, doors
         self._expected = expected
 
     def allocate(self, nbytes: int) -> Block:
@@ -132,23 +99,9 @@ class UnrealMemory(HostMemory):
                     self._expected.fill(target, 0)
 
     def download(self, source: np.ndarray) -> np.ndarray:
-        """As in `Memory`; a scalar that goes to Python is the next one of its line.
-
-        Raises
-        ------
-        EndlessLoop
-        """
+        """As in `Memory`; a number on the way to Python is what will come of it there, as far as that is known."""
         if source.size != 1 or (line := self._here()) is None:
             return source
-        waiting = self._values.get(line)
-        if not waiting:
-            if self.assumed[line] >= MOST_ASSUMED:
-                raise EndlessLoop(
-                    f"{line}: {MOST_ASSUMED:,} values that nobody has computed went to Python here, and the loop may "
-                    "never end with them. Give the script fewer steps, or the plan other values: --value X, or "
-                    "--values 'ARGUMENTS OF A SMALL RUN'"
-                )
-            self.assumed[line] += 1
-            return source
-        self.taken[line] += 1
-        return np.full(source.shape, waiting.popleft(), source.dtype)
+        self.asked[line] += 1
+        found = self._doors.asked(line, source.dtype)
+        return source if found is None else np.full(source.shape, found, source.dtype)

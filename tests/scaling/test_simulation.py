@@ -12,7 +12,7 @@ import pytest
 import numpy_dist
 from numpy_dist import engine
 from numpy_dist.comm.simulated import run_simulated
-from numpy_dist.scaling import values
+from numpy_dist.scaling import doors
 from numpy_dist.scaling.counted import FunctionWork, LoopWork
 from numpy_dist.scaling.machine import MachineSpeeds
 from numpy_dist.scaling.simulation import PlanningError, plan_job, plan_rank, small_run
@@ -213,7 +213,7 @@ def test_values_are_assumed_or_those_of_a_small_run() -> None:
 
 
 def test_a_loop_that_assumed_values_never_end_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(values, "MOST_ASSUMED", 20)
+    monkeypatch.setattr(doors, "MOST_ASSUMED", 20)
 
     def program() -> None:
         x, total = numpy_dist.ones(100), 0.0

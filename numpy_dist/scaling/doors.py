@@ -1,0 +1,344 @@
+"""Doors: the ways by which values of arrays go to Python, where they may steer a program.
+
+A value goes to Python as what a method of an array returns: a conversion (``float(x)``, ``if x:``, ``range(x)``), an
+operator (``x @ y``, ``v in x``), an element (``x[3]``, ``x.item()``, iteration), a method (``x.any()``), or one of
+NumPy's functions, which NumPy hands to `__array_function__` and `__array_ufunc__` (``np.vdot``, ``np.linalg.norm``,
+``np.allclose``). While a program is planned all these methods are doors: a small run, which computes, notes what goes
+through them, by the user's line and in order; in a plan, which computes nothing, the same goes through them again.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from types import FunctionType
+from typing import TYPE_CHECKING, Any, NamedTuple
+from weakref import ref
+
+import numpy as np
+
+from numpy_dist.argument_types import Function
+from numpy_dist.distarray import DistArray
+from numpy_dist.engine.memory.handle import is_handle
+from numpy_dist.frames import UserLine
+
+if TYPE_CHECKING:
+    from numpy_dist.engine.memory.handle import Handle
+    from numpy_dist.scaling.expected import ExpectedValues
+
+MOST_NOTED = 4096
+"""Elements of an array, or of a list, up to which its values are noted."""
+MOST_ASSUMED = 10_000
+"""Values that a line gets though nobody has computed them: a loop that they steer may never end."""
+
+# Those that give metadata, and those that look at the frame which calls them, and would not know it behind a door.
+_NO_DOORS = frozenset("__init__ __len__ __reduce__ __setstate__ __dlpack_device__ __array__ __setitem__".split())
+_OF_METADATA = frozenset(
+    "ndim shape size iscomplexobj isrealobj can_cast result_type min_scalar_type common_type may_share_memory "
+    "shares_memory".split()
+)
+_READS = frozenset("__getitem__ __iter__ gather tolist item".split())  # a loop may read as many as there are
+_SELECTING = frozenset("__getitem__ nonzero flatnonzero argwhere extract".split())
+_REAL = (int, float, np.integer, np.floating)
+_NUMBERS = (bool, int, float, complex, np.number, np.bool_, np.datetime64, np.timedelta64)
+
+
+class SelectedPart(NamedTuple):
+    """How much of a mask is true by which a small run has selected elements."""
+
+    part: float
+
+
+Values = Mapping[UserLine, Sequence[object]]
+"""By line, what a program has got there, in order: numbers, small arrays, and shares of what it has selected from."""
+
+
+class EndlessLoop(RuntimeError):
+    """A line has asked for so many values that nobody has computed that its loop may never end."""
+
+    def __init__(self, line: UserLine) -> None:
+        super().__init__(
+            f"{line}: {MOST_ASSUMED:,} values that nobody has computed went to Python here, and the loop may "
+            "never end with them. Give the script fewer steps, or the plan other values: --value X, or "
+            "--values 'ARGUMENTS OF A SMALL RUN'"
+        )
+
+
+class Doors:
+    """The doors of one rank's program.
+
+    Parameters
+    ----------
+    here : callable
+        The user's line.
+
+    Attributes
+    ----------
+    inside : bool
+        Whether a method of an array is running: what that asks for does not go to the user.
+    """
+
+    def __init__(self, here: Callable[[], UserLine]) -> None:
+        self.inside = False
+        self._here = here
+
+    @contextmanager
+    def opened(self) -> Iterator[None]:
+        """A block in which the methods of arrays are doors."""
+        before = {name: DistArray.__dict__.get(name) for name in _methods()}
+        try:
+            for name in before:
+                setattr(DistArray, name, self._door(name, getattr(DistArray, name)))
+            yield
+        finally:
+            for name, method in before.items():
+                if method is None:
+                    delattr(DistArray, name)
+                else:
+                    setattr(DistArray, name, method)
+
+    def _door(self, name: str, method: Function) -> Function:
+        @functools.wraps(method)
+        def door(*args: Any, **kwargs: Any) -> Any:
+            if self.inside:
+                return method(*args, **kwargs)
+            word, given = name, args
+            if name == "__array_function__":
+                word, given = args[1].__name__, args[3]
+            mask = _mask(word, given)
+            self.inside = True
+            try:
+                with nullcontext() if mask is None else self.selecting(mask):
+                    result = method(*args, **kwargs)
+            finally:
+                self.inside = False
+            if name == "__iter__":
+                return self._elements(args[0], result)
+            if word in _OF_METADATA or result is NotImplemented:
+                return result
+            if mask is not None and mask.size:
+                first = result[0] if isinstance(result, tuple) else result
+                self.selected(first.shape[0] / mask.size)
+            return self._passed(result, word, self.is_known(args), given)
+
+        return door
+
+    def _elements(self, x: Any, elements: Iterator[Any]) -> Iterator[Any]:
+        few = x.size <= MOST_NOTED
+        while True:
+            self.inside = True
+            try:
+                value = next(elements)
+            except StopIteration:
+                return
+            finally:
+                self.inside = False
+            yield self._passed(value, "__iter__", self.is_known(x), (x,)) if few else value
+
+    def _passed(self, result: Any, word: str, known: bool, given: Sequence[Any]) -> Any:
+        """What the user gets in the place of a result."""
+        if isinstance(result, _NUMBERS):
+            return self.number(result, word, known)
+        if isinstance(result, np.ndarray):
+            few = 0 < result.size <= MOST_NOTED and not result.dtype.hasobject
+            return self.array(result, known) if few else result
+        if is_handle(result) and not known:
+            self.made(result)
+        if not isinstance(result, list | tuple) or len(result) > MOST_NOTED:
+            return result
+        found = [self._passed(each, word, known, given) for each in result]
+        return type(result)(*found) if hasattr(result, "_fields") else type(result)(found)
+
+    # -- what becomes of values: a small run and a plan do this --------------------------------------------------------
+
+    def number(self, value: Any, word: str, known: bool) -> Any:
+        """A number goes to Python."""
+        raise NotImplementedError
+
+    def array(self, values: np.ndarray, known: bool) -> np.ndarray:
+        """A small array goes to Python."""
+        raise NotImplementedError
+
+    def selecting(self, mask: Handle) -> AbstractContextManager[None]:
+        """A block in which elements are selected by a mask."""
+        return nullcontext()
+
+    def selected(self, part: float) -> None:
+        """So much of a mask was true."""
+
+    def is_known(self, given: object) -> bool:
+        """Whether what is given has its values though nothing is computed."""
+        return False
+
+    def made(self, x: Any) -> None:
+        """An array was made of what is not known."""
+
+
+class NotingDoors(Doors):
+    """The doors of a small run, at which values are noted.
+
+    Attributes
+    ----------
+    values : Values
+    """
+
+    def __init__(self, here: Callable[[], UserLine]) -> None:
+        super().__init__(here)
+        self.values: dict[UserLine, list[object]] = {}
+
+    def number(self, value: Any, word: str, known: bool) -> Any:
+        """As in `Doors`."""
+        return self._noted(value)
+
+    def array(self, values: np.ndarray, known: bool) -> np.ndarray:
+        """As in `Doors`."""
+        self._noted(values.copy())
+        return values
+
+    def selected(self, part: float) -> None:
+        """As in `Doors`."""
+        self._noted(SelectedPart(part))
+
+    def _noted(self, value: Any) -> Any:
+        self.values.setdefault(self._here(), []).append(value)
+        return value
+
+
+class PlanDoors(Doors):
+    """The doors of a planned rank, at which the user gets the values of a small run.
+
+    Arrays that are not distributed have their values also in a plan, unless they were made of such as have none.
+
+    Parameters
+    ----------
+    here : callable
+        The user's line.
+    values : Values
+        What is given to the program at each line, in order.
+    value : float
+        What every number is afterwards that a function makes of arrays; 0: what comes out.
+    expected : ExpectedValues
+        What has come where masks select.
+
+    Attributes
+    ----------
+    assumed, taken : Counter
+        By line, how many numbers were given that nobody has computed, and how many values were taken from `values`.
+    """
+
+    def __init__(self, here: Callable[[], UserLine], values: Values, value: float, expected: ExpectedValues) -> None:
+        super().__init__(here)
+        self.assumed: Counter[UserLine] = Counter()
+        self.taken: Counter[UserLine] = Counter()
+        self._asked: Counter[UserLine] = Counter()  # on the way, in vain
+        self._values = {line: deque(found) for line, found in values.items()}
+        self._value, self._expected = value, expected
+        self._made: dict[int, ref[np.ndarray]] = {}  # memory of arrays whose values nobody has computed
+
+    def asked(self, line: UserLine, dtype: np.dtype) -> Any:
+        """What a line will get next, for what asks on the way there; None if that is no real number, or not known.
+
+        Raises
+        ------
+        EndlessLoop
+        """
+        waiting = self._values.get(line)
+        found: Any = waiting[0] if waiting else None
+        if dtype.kind in "fc" and isinstance(found, _REAL) and not isinstance(found, bool):
+            return found
+        if not waiting:
+            if self._asked[line] >= MOST_ASSUMED:
+                raise EndlessLoop(line)
+            self._asked[line] += 1
+        return None
+
+    def number(self, value: Any, word: str, known: bool) -> Any:
+        """As in `Doors`.
+
+        Raises
+        ------
+        EndlessLoop
+        """
+        line = self._here()
+        if (found := self._next(line, _NUMBERS)) is not None and not known:
+            self.taken[line] += 1
+            return _as(value, found)
+        if known:
+            return value
+        if self.assumed[line] >= MOST_ASSUMED and word not in _READS:
+            raise EndlessLoop(line)
+        self.assumed[line] += 1
+        return _as(value, self._value) if self._value and word not in _READS else value
+
+    def array(self, values: np.ndarray, known: bool) -> np.ndarray:
+        """As in `Doors`."""
+        line = self._here()
+        found: Any = self._next(line, np.ndarray)
+        if found is None or known or found.shape != values.shape:
+            return values
+        self.taken[line] += 1
+        return found.astype(values.dtype)
+
+    def selecting(self, mask: Handle) -> AbstractContextManager[None]:
+        """As in `Doors`; as much of the mask is true as in the small run."""
+        line = self._here()
+        found: Any = self._next(line, SelectedPart)
+        return nullcontext() if found is None else self._expected.selecting(mask, found.part, line)
+
+    def is_known(self, given: object) -> bool:
+        """As in `Doors`."""
+        if is_handle(given):
+            x: Any = given
+            if x._storage is not None:
+                return False
+            memory = _owner(x._array)
+            made = self._made.get(id(memory))
+            return made is None or made() is not memory
+        return not isinstance(given, list | tuple) or all(map(self.is_known, given))
+
+    def made(self, x: Any) -> None:
+        """As in `Doors`."""
+        if x._storage is None:
+            memory = _owner(x._array)
+            self._made[id(memory)] = ref(memory)
+
+    def _next(self, line: UserLine, kind: Any) -> object:
+        """What a line gets next, where that is of a kind; else it stays there."""
+        waiting = self._values.get(line)
+        return waiting.popleft() if waiting and isinstance(waiting[0], kind) else None
+
+
+def _methods() -> list[str]:
+    found = {
+        name: None
+        for kind in reversed(DistArray.__mro__)
+        for name, method in vars(kind).items()
+        if isinstance(method, FunctionType) and (name.startswith("__") or not name.startswith("_"))
+    }
+    return [name for name in found if name not in _NO_DOORS]
+
+
+def _mask(word: str, given: Sequence[Any]) -> Any:
+    """The mask by which a call selects elements, where it does so."""
+    if word not in _SELECTING or not given:
+        return None
+    mask = given[-1] if word == "__getitem__" else given[0]
+    return mask if is_handle(mask) and mask.dtype.kind == "b" and mask.ndim else None
+
+
+def _owner(array: np.ndarray) -> np.ndarray:
+    """The array that has an array's memory."""
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return array
+
+
+def _as(value: Any, found: Any) -> Any:
+    """A value of the small run as one like that which has come out here."""
+    if type(found) is type(value):
+        return found
+    if isinstance(found, complex | np.complexfloating) and not isinstance(value, complex | np.complexfloating):
+        found = found.real
+    return type(value)(found)
