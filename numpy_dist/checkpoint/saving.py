@@ -39,9 +39,14 @@ class _Session:
         self.memory = contextlib.ExitStack()  # of the copies that are being written; the pool's
         self.folder: Path | None = None
         self.cleaner = FolderCleaner()
+        self.writes = True  # else what would be written is counted, and taken to be there
         self.sequence = 0  # of the last checkpoint in this folder; rank 0's
         self.known: dict[engine.Stamp, dict[str, Any]] = {}
         self.next: dict[engine.Stamp, dict[str, object]] = {}
+
+    def has(self, name: str = "") -> bool:
+        """Whether the folder of the checkpoints' data is there, or a file in it."""
+        return self.folder is not None and (not self.writes or (self.folder / DATA / name).exists())
 
     def wait(self, comm: Communicator) -> None:
         """Wait for the checkpoint that is being written (collective)."""
@@ -138,6 +143,7 @@ def _session(comm: Communicator) -> _Session:
     found = _sessions.get(comm)
     if found is None:
         found = _sessions[comm] = _Session()
+        found.writes = comm.unwritten is None
         if comm.name != "simulated":
             atexit.register(found.end)
     return found
@@ -319,6 +325,8 @@ def _begun(
     failed = first_error((error for _, _, error, *_ in told), comm.rank, failure)
     other = next((rank for rank, (_, _, _, theirs, _, _) in enumerate(told) if theirs != told[0][3]), None)
     early: tuple[str, int] | None = told[_ROOT][-1]
+    if not comm.delivers:  # what rank 0 would tell
+        early = _prepared_early(session, folder, step)
     if any(error is not None for _, error, *_ in told) or failed is not None or other is not None:
         early = None
     if early is not None:
@@ -344,7 +352,7 @@ def _copied(session: _Session, parts: list[RankPart]) -> bool:
     """Give parts blocks that the program does not change; False where this rank has no memory for them."""
     scratch = session.memory.enter_context(engine.Scratch(announces=False))
     try:
-        parts[:] = [copied(part, scratch) for part in parts]
+        parts[:] = [copied(part, scratch, session.writes) for part in parts]
     except MemoryError:
         session.memory.close()
         return False
@@ -359,7 +367,8 @@ def _prepared(session: _Session, folder: Folder, step: int) -> tuple[Path, str, 
     if operator.index(step) < 0:
         raise ValueError(f"step={step} is negative")
     where = Path(folder).resolve()
-    _make_folder(where / DATA)
+    if session.writes:
+        _make_folder(where / DATA)
     last = session.sequence
     if session.folder != where:
         last = max((what["sequence"] for _, what in manifests(where) if isinstance(what, dict)), default=0)
@@ -381,7 +390,7 @@ def _prepared_early(session: _Session, folder: Folder, step: int) -> tuple[str, 
             return None
     except Exception:  # of which `_prepared` tells
         return None
-    return (_prefix(step), session.sequence + 1) if (session.folder / DATA).is_dir() else None
+    return (_prefix(step), session.sequence + 1) if session.has() else None
 
 
 def _prefix(step: int) -> str:
@@ -394,12 +403,9 @@ def _unchanged(session: _Session, stamps: Sequence[engine.Stamp | None]) -> list
     None where this rank does not see the session's folder.
     """
     known = session.latest
-    if session.folder is None or not (session.folder / DATA).is_dir():
+    if not session.has():
         return None
-    return [
-        stamp is not None and stamp in known and (session.folder / DATA / known[stamp]["file"]).exists()
-        for stamp in stamps
-    ]
+    return [stamp is not None and stamp in known and session.has(known[stamp]["file"]) for stamp in stamps]
 
 
 def _by_all(told: Sequence[Sequence[bool] | None], folder: Path | None) -> list[bool]:

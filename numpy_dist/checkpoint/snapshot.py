@@ -57,10 +57,11 @@ def part_of(x: Any, name: str) -> tuple[RankPart, dict[str, object], object]:
     return RankPart(name, header, ordered.shape, x.dtype, box, share.block), entry, made
 
 
-def copied(part: RankPart, scratch: engine.Scratch) -> RankPart:
+def copied(part: RankPart, scratch: engine.Scratch, fills: bool = True) -> RankPart:
     """A part with a block of its own, in memory of the pool, from which the disk can fetch it (`files.direct`).
 
-    Its checksums come with it: what was copied last is still in the core's cache.
+    Its checksums come with it: what was copied last is still in the core's cache. With ``fills=False`` only the memory
+    is taken, for what nobody will write.
     """
     if part.box is None or not part.block.size:
         return part
@@ -68,7 +69,8 @@ def copied(part: RankPart, scratch: engine.Scratch) -> RankPart:
     place = len(part.header) + first * part.dtype.itemsize
     memory = memory_for(place, part.block.nbytes, lambda nbytes: scratch.empty(nbytes, np.uint8))
     block = np.ndarray(part.block.shape, part.dtype, buffer=memory.data)
-    checksums = {box: _copy(block[key], part.block[key]) for box, key in parts_of(part.box, block)}
+    pieces = parts_of(part.box, block) if fills else ()
+    checksums = {box: _copy(block[key], part.block[key]) for box, key in pieces}
     return part._replace(block=block, checksums=checksums)
 
 

@@ -26,6 +26,7 @@ from numpy_dist.checkpoint.checksum import CHECKSUMS
 from numpy_dist.checkpoint.folder import DATA, FolderCleaner, Manifest, write_manifest
 from numpy_dist.errors import CheckpointError
 from numpy_dist.files.direct import open_direct, write_direct
+from numpy_dist.files.nowhere import Told
 from numpy_dist.files.pieces import write_all, write_box
 from numpy_dist.files.replacement import replacing, sync_folder
 from numpy_dist.layout.regions import Box
@@ -73,7 +74,7 @@ class RankPart(NamedTuple):
 
 
 class Writing:
-    """A checkpoint that is being written; its thread begins at once.
+    """A checkpoint that is being written; its thread begins at once, where files are written at all.
 
     Parameters
     ----------
@@ -114,8 +115,13 @@ class Writing:
         self._error: Exception | None = None
         self._written = threading.Event()  # this rank's parts are on the disk, or cannot be
         # Why there is nothing to wait for any more.
-        self._given_up = "" if comm.delivers else "ranks are counted one by one, and no other one is there"
+        alone = not comm.delivers and comm.unwritten is None
+        self._given_up = "ranks are counted one by one, and no other one is there" if alone else ""
         self._deadline = float("inf")
+        self._thread: threading.Thread | None = None
+        if comm.unwritten is not None:
+            self._count(comm.unwritten)
+            return
         work = watched("checkpoint", f"writing of step {content['step']}", self._run)
         self._thread = threading.Thread(target=work, name="numpy_dist checkpoint", daemon=True)
         self._thread.start()
@@ -123,7 +129,7 @@ class Writing:
     @property
     def is_going_on(self) -> bool:
         """Whether this rank still writes, or rank 0 has not yet completed the checkpoint; this rank's own view."""
-        return self._thread.is_alive()
+        return self._thread is not None and self._thread.is_alive()
 
     def own_failure(self) -> Exception | None:
         """What this rank has met as it wrote its part; returns when that is on the disk, or cannot be."""
@@ -145,14 +151,15 @@ class Writing:
         for rank, error in enumerate(told):
             if error is not None:
                 self.give_up(f"rank {rank} could not write its part")
-        self._thread.join()
+        self.join()
         if self._given_up and self._rank == 0:
             self._cleaner.clean(self.folder, None)  # other ranks may have made files after rank 0 had looked for them
         return self._error
 
     def join(self) -> None:
         """End the thread, of a checkpoint that is complete."""
-        self._thread.join()
+        if self._thread is not None:
+            self._thread.join()
 
     def incomplete(self, reason: Exception) -> str:
         """What to say of a checkpoint that is not complete, for a reason."""
@@ -161,7 +168,7 @@ class Writing:
     def end(self) -> None:
         """Let the thread complete the checkpoint as the program ends; ranks that have ended are not waited for long."""
         self._deadline = time.monotonic() + _PATIENCE
-        self._thread.join()
+        self.join()
         if self._error is not None:
             print(f"numpy_dist: {self.incomplete(self._error)}", file=sys.stderr)
 
@@ -182,6 +189,15 @@ class Writing:
                 self._complete(mine if self._error is None else [])
         except Exception as error:
             self._error = self._error or error
+
+    def _count(self, unwritten: Told) -> None:
+        """Count what this rank would write, without its report."""
+        for part in self._parts:
+            unwritten(len(part.header) * (self._rank == 0) + part.block.nbytes * (part.box is not None))
+        if self._rank == 0:
+            unwritten(sum(array.nbytes for array in self._plain))
+        self._parts, self._plain = [], []
+        self._written.set()
 
     def _write(self, part: RankPart) -> list[tuple[Box, int]]:
         """Write this rank's part of an array; the checksums of its pieces."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import pickle
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate, pairwise
@@ -128,6 +128,9 @@ class Communicator(ABC):
         For each rank how many CUDA devices it could use by CuPy.
     delivers : bool
         Whether messages hold what others have sent; else zeros (`comm.counting`).
+    unwritten : callable or None
+        Is told how many bytes would be written to files, which stay as they are, where a program is only planned; None
+        where files are written.
     takes_device_memory : bool
         Whether messages may lie in the memory of CUDA devices.
     max_message : int
@@ -143,6 +146,7 @@ class Communicator(ABC):
     native: Any = None
     refuse_gathers: bool = False
     delivers: bool = True
+    unwritten: Callable[[int], object] | None = None
     takes_device_memory: bool = False
     observer: Any = None
     _devices: Sequence[int] = ()

@@ -812,13 +812,13 @@ class Methods(engine.Handle):
         write : callable
             ``write(values, file)``, where `file` is the new contents of `path`, if it was given.
         """
-        array = self.gather(root=0)
+        comm, array = engine.runtime().comm, self.gather(root=0)
 
         def work() -> None:
-            with contextlib.nullcontext() if path is None else replacing(path) as file:
+            with contextlib.nullcontext() if path is None else replacing(path, unwritten=comm.unwritten) as file:
                 write(array, file)
 
-        on_root(work, engine.runtime().comm)
+        on_root(work, comm)
 
     def _set_flags(self, change: Callable[[np.ndarray], None]) -> None:
         """Change the flags of this array, not those of others that see the data.

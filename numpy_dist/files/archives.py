@@ -37,6 +37,7 @@ __all__ = ["Member", "PlainMember", "ShardedMember", "stream_archive", "write_ar
 _PIECE = 1 << 22  # bytes that a rank compresses at once
 _BLOCK = 1 << 20  # bytes of them that a thread does
 _WINDOW = 1 << 15  # bytes that deflate looks back
+_SOME_SUM = 1 << 30  # in the place of a CRC-32 that nobody computes, which takes about as much room in a message
 
 
 class ShardedMember(NamedTuple):
@@ -171,7 +172,7 @@ class _FileAtPlace:
     def __init__(self, descriptor: int, place: int) -> None:
         self._descriptor, self.place = descriptor, place
 
-    def write(self, data: bytes) -> None:
+    def write(self, data: bytes | memoryview) -> None:
         write_all(self._descriptor, data, self.place)
         self.place += len(data)
 
@@ -226,7 +227,7 @@ def _write_stored(
             if value.elements._array.nbytes:
                 begin = plan.bodies[name] + len(value.header)
                 write_parts(comm, descriptor, begin, value.elements, path, checksum.add)
-            contributions[name] = checksum.value
+            contributions[name] = checksum.value if comm.unwritten is None else _SOME_SUM
     told = comm.allgather(contributions) if comm.size > 1 else [contributions]
 
     def surround() -> None:
@@ -318,14 +319,18 @@ def _deflate_sharded(
             for rank, key in enumerate(keys[first : first + comm.size])
         ]
         number, failure = first + comm.rank, None
-        blocks, length, own = [], 0, 0
+        blocks: Sequence[bytes | memoryview] = []
+        length, own = 0, 0
         try:
             if number < len(keys):
                 data = bytes_of(np.ascontiguousarray(pieces[comm.rank]))
                 if number == 0:
                     data = memoryview(b"".join((value.header, data)))
-                blocks = _deflated(data, number == len(keys) - 1)
-                length, own = len(data), zlib.crc32(data)
+                length = len(data)
+                if comm.unwritten is None:
+                    blocks, own = _deflated(data, number == len(keys) - 1), zlib.crc32(data)
+                else:  # as if nothing could be compressed
+                    blocks, own = [data], _SOME_SUM
                 del data
         except Exception as error:
             failure = error
@@ -334,7 +339,7 @@ def _deflate_sharded(
         told = comm.allgather((length, sum(map(len, blocks)), own))
         start = place + sum(compressed for _, compressed, _ in told[: comm.rank])
 
-        def put(start: int = start, blocks: Sequence[bytes] = blocks) -> None:
+        def put(start: int = start, blocks: Sequence[bytes | memoryview] = blocks) -> None:
             out = _FileAtPlace(descriptor, start)
             for block in blocks:
                 out.write(block)

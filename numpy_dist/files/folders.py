@@ -19,7 +19,9 @@ from typing import Any
 
 from numpy_dist.files.replacement import named_as, sync_folder
 
-__all__ = ["FolderReplacement"]
+__all__ = ["FolderReplacement", "name_beside"]
+
+_PREFIX = ".numpy-dist-"
 
 _EXCHANGE = 2  # RENAME_EXCHANGE
 _AT_CWD = -100  # AT_FDCWD
@@ -50,18 +52,18 @@ class FolderReplacement:
         if os.path.lexists(self._target) and not os.path.isdir(self._target):
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
         parent, name = os.path.split(self._target)
-        prefix = f".numpy-dist-{name}-"
+        prefix = f"{_PREFIX}{name}-"
         try:
             for left in _abandoned(parent, prefix):
                 shutil.rmtree(left)
             number = os.urandom(8).hex()
-            new = os.path.join(parent, f".numpy-dist-{number}")
+            new = os.path.join(parent, f"{_PREFIX}{number}")
             os.mkdir(new)
             if os.path.isdir(self._target):
                 os.chmod(new, stat.S_IMODE(os.stat(self._target).st_mode))
             self._lock = os.open(new, os.O_RDONLY | os.O_CLOEXEC)
             _lock(self._lock)
-            self.where = os.path.join(parent, prefix + number)  # from now on others may ask for the lock
+            self.where = name_beside(self._target, number)  # from now on others may ask for the lock
             os.rename(new, self.where)
         except OSError as error:
             raise named_as(error, path) from None
@@ -92,6 +94,12 @@ class FolderReplacement:
             with contextlib.suppress(FileNotFoundError):
                 shutil.rmtree(self.where)
             os.close(lock)
+
+
+def name_beside(path: str, number: str) -> str:
+    """The name of a new folder, until it takes the place of an old one."""
+    parent, name = os.path.split(os.path.realpath(path))
+    return os.path.join(parent, f"{_PREFIX}{name}-{number}")
 
 
 def _sync(path: str) -> None:

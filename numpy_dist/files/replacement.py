@@ -15,6 +15,8 @@ import stat
 from collections.abc import Callable, Iterator
 from typing import IO, Any
 
+from numpy_dist.files.nowhere import Told, Unwritten
+
 __all__ = ["Replacement", "named_as", "replacing", "sync_folder"]
 
 _UNNAMED = getattr(os, "O_TMPFILE", 0)
@@ -176,7 +178,11 @@ def _sync(folder: int) -> None:
 
 
 @contextlib.contextmanager
-def replacing(path: str | bytes | os.PathLike[str], opened: Callable[[IO[bytes]], Any] | None = None) -> Iterator[Any]:
+def replacing(
+    path: str | bytes | os.PathLike[str],
+    opened: Callable[[IO[bytes]], Any] | None = None,
+    unwritten: Told | None = None,
+) -> Iterator[Any]:
     """A file object of the new contents of a file, which has them when the context is left, not by an exception.
 
     Parameters
@@ -184,8 +190,10 @@ def replacing(path: str | bytes | os.PathLike[str], opened: Callable[[IO[bytes]]
     path : str, bytes or path-like
     opened : callable, optional
         What makes the writer's file object of a binary one, as `gzip.open` does.
+    unwritten : callable, optional
+        As of a `Communicator`.
     """
-    replacement = Replacement(path)
+    replacement = Replacement(path) if unwritten is None else Unwritten(path, unwritten)
     try:
         with replacement.open() as binary:
             if opened is None:

@@ -18,6 +18,7 @@ import numpy as np
 
 from numpy_dist import engine
 from numpy_dist.comm.portable import agree, on_root
+from numpy_dist.files.nowhere import Told, Unwritten, close, open_nowhere
 from numpy_dist.files.pieces import bytes_of, in_long_runs, write_all, write_box, write_piece
 from numpy_dist.files.replacement import Replacement, named_as, replacing
 from numpy_dist.ir import structure
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Path",
+    "count_pieces",
     "in_file_order",
     "on_every_rank",
     "write_array",
@@ -40,6 +42,7 @@ __all__ = [
 
 Path = str | bytes | os.PathLike[str]
 _ROOT = 0
+_SOME_NUMBER = 1 << 24  # in the place of a file's, which takes as much room in a message
 
 
 def in_file_order(x: Any) -> tuple[Any, bool]:
@@ -67,7 +70,7 @@ def write_on_root(
     """
 
     def on_root(read: engine.Read) -> None:
-        with replacing(path, opened) as file:
+        with replacing(path, opened, engine.runtime().comm.unwritten) as file:
             write(file, read)
 
     engine.stream(arrays, on_root)
@@ -129,6 +132,8 @@ def write_pieces(path: Path, x: Any, keys: list[tuple], text_of: Callable[[int, 
     """
     comm = engine.runtime().comm
 
+    lengths_of: dict[tuple[int, ...], int] = {}  # by the shapes of pieces, where texts are only counted
+
     def by_all(descriptor: int) -> None:
         place = 0
         for first in range(0, len(keys), comm.size):
@@ -138,12 +143,17 @@ def write_pieces(path: Path, x: Any, keys: list[tuple], text_of: Callable[[int, 
             ]
             text, failure = b"", None
             try:
-                if comm.rank < len(pieces):
+                if comm.rank < len(pieces) and pieces[comm.rank].shape not in lengths_of:
                     text = text_of(first + comm.rank, pieces[comm.rank])
             except Exception as error:
                 failure = error
             agree(failure, comm)
-            lengths = comm.allgather(len(text))
+            length = len(text)
+            if comm.unwritten is not None and comm.rank < len(pieces):
+                length = lengths_of.setdefault(pieces[comm.rank].shape, length)
+                comm.unwritten(length)
+                text = b""
+            lengths = comm.allgather(length)
             start = place + sum(lengths[: comm.rank])
             on_every_rank(comm, path, functools.partial(write_piece, descriptor, text, start) if text else None)
             place += sum(lengths)
@@ -153,6 +163,13 @@ def write_pieces(path: Path, x: Any, keys: list[tuple], text_of: Callable[[int, 
             file.write(text_of(number, read(0, key)))
 
     write_file(comm, path, b"", 0, by_all, [x], on_rank_0)
+
+
+def count_pieces(unwritten: Told, arrays: Sequence[Any], read: engine.Read) -> None:
+    """Count what rank 0 would write of arrays that it gets piece by piece."""
+    for number, x in enumerate(arrays):
+        for key in engine.parts_in_order(x.shape, x.dtype.itemsize):
+            unwritten(read(number, key).nbytes)
 
 
 def write_file(
@@ -185,7 +202,7 @@ def write_file(
         target = _new(comm, path, header, nbytes)
         descriptor = -1
         try:
-            descriptor = _joined(target)
+            descriptor = _joined(comm, target)
             if all(comm.allgather(descriptor >= 0)) if comm.size > 1 else descriptor >= 0:
                 by_all(descriptor)
             else:
@@ -198,7 +215,7 @@ def write_file(
                 total = sum(x._array.nbytes for x in arrays)
                 with engine.activity(f"writing {_name(path)}", total, stepwise=True):
                     engine.stream(arrays, write)
-            synchronised = descriptor >= 0 and target.replacement is None
+            synchronised = descriptor >= 0 and target.replacement is None and comm.unwritten is None
             on_every_rank(comm, path, functools.partial(os.fsync, descriptor) if synchronised else None)
             on_root(target.commit, comm, _ROOT)
         except BaseException:
@@ -210,7 +227,7 @@ def write_file(
             if target.replacement is not None:
                 target.replacement.discard()
             elif descriptor >= 0:
-                os.close(descriptor)
+                close(descriptor)
 
 
 class _Target(NamedTuple):
@@ -218,7 +235,7 @@ class _Target(NamedTuple):
 
     Attributes
     ----------
-    replacement : Replacement or None
+    replacement : Replacement, Unwritten or None
         On rank 0.
     where : str
         Where it is.
@@ -226,7 +243,7 @@ class _Target(NamedTuple):
         What tells that it is the same file; None for one that is written as it is.
     """
 
-    replacement: Replacement | None
+    replacement: Replacement | Unwritten | None
     where: str
     identity: tuple[int, int] | None
 
@@ -243,9 +260,13 @@ class _Target(NamedTuple):
 
 def _new(comm: Communicator, path: Path, header: bytes, nbytes: int) -> _Target:
     """The new contents of a file, with the header and room for all (collective); rank 0 makes them."""
-    made: list[Replacement] = []
+    made: list[Replacement | Unwritten] = []
 
     def make() -> tuple[str, tuple[int, int] | None]:
+        if comm.unwritten is not None:
+            made.append(Unwritten(path, comm.unwritten, len(set(comm.nodes)) > 1))
+            write_all(made[0].descriptor, header, 0)
+            return made[0].where, (_SOME_NUMBER, nbytes)
         try:
             made.append(Replacement(path, comm.node_size < comm.size))
             if made[0].in_place:
@@ -271,10 +292,12 @@ def _identity(descriptor: int) -> tuple[int, int]:
     return found.st_ino, found.st_size
 
 
-def _joined(target: _Target) -> int:
+def _joined(comm: Communicator, target: _Target) -> int:
     """This rank's descriptor of the file; -1 for none."""
     if target.identity is None:
         return -1
+    if comm.unwritten is not None and target.replacement is None:
+        return open_nowhere(comm.unwritten)
     return _opened(target.where, target.identity) if target.replacement is None else target.replacement.descriptor
 
 
@@ -323,7 +346,10 @@ def write_parts(
     share = engine.share(x)
     if share is not None and (comm.size == 1 or in_long_runs(share.boxes, x.shape, x.dtype.itemsize)):
         box, block = share.boxes[comm.rank], share.block
-        if box is not None:
+        if comm.unwritten is not None:
+            comm.unwritten(0 if box is None else block.nbytes)
+            on_every_rank(comm, path, None)
+        elif box is not None:
             told = () if seen is None else (functools.partial(_seen_in_box, seen, x.shape, x.dtype.itemsize),)
             with engine.activity(f"writing {_name(path)}", block.nbytes, stepwise=True):
                 on_every_rank(comm, path, lambda: write_box(descriptor, offset, x.shape, box, block, *told))
@@ -333,7 +359,7 @@ def write_parts(
 
     def put(place: int, piece: np.ndarray) -> None:
         data = bytes_of(np.ascontiguousarray(piece))
-        if seen is not None:
+        if seen is not None and comm.unwritten is None:
             seen(place, data)
         write_piece(descriptor, data, offset + place)
 

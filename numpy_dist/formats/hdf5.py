@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Iterator, Mapping
 from typing import IO, Any
@@ -11,13 +12,14 @@ import numpy as np
 from numpy_dist import engine
 from numpy_dist.comm.portable import on_root
 from numpy_dist.files.replacement import named_as
-from numpy_dist.files.writing import write_file, write_parts
+from numpy_dist.files.writing import count_pieces, write_file, write_parts
 from numpy_dist.formats.source import StoredMetadata, library
 from numpy_dist.layout.regions import Box
 
 __all__ = ["Hdf5File", "write"]
 
 _AS_IN_MEMORY = frozenset("biufcS")  # kinds of dtypes whose elements a dataset has as memory does
+_HEADERS = 2048  # bytes before the elements of a file's first dataset
 
 
 class _Dataset:
@@ -94,7 +96,7 @@ def write(path: str, arrays: Mapping[str, engine.Handle]) -> None:
             except OSError as error:
                 raise named_as(error, path) from error
 
-        places = on_root(make, comm)
+        places = on_root(make if comm.unwritten is None else functools.partial(_expected_places, arrays), comm)
         for name, place in places.items():
             write_parts(comm, descriptor, place, arrays[name], path)
         others = {name: x for name, x in arrays.items() if name not in places and engine.is_sharded(x) and x.size}
@@ -102,6 +104,9 @@ def write(path: str, arrays: Mapping[str, engine.Handle]) -> None:
             return
 
         def fill(read: engine.Read) -> None:
+            if comm.unwritten is not None:
+                count_pieces(comm.unwritten, list(others.values()), read)
+                return
             h5py = library("h5py", "HDF5")
             with _opened(descriptor) as file, h5py.File(file, "r+") as made:
                 for number, (name, x) in enumerate(others.items()):
@@ -109,13 +114,24 @@ def write(path: str, arrays: Mapping[str, engine.Handle]) -> None:
 
         engine.stream(list(others.values()), fill)
 
-    def on_rank_0(file: IO[bytes], read: engine.Read) -> None:
+    def on_rank_0(file: IO[bytes], read: engine.Read) -> None:  # of a file that not all see, or cannot replace
         h5py = library("h5py", "HDF5")
         with h5py.File(file, "w") as made:
             for number, (name, x) in enumerate(arrays.items()):
                 _put(made.create_dataset(name, x.shape, x.dtype), number, x, read)
 
     write_file(comm, path, b"", 0, by_all, list(arrays.values()), on_rank_0)
+
+
+def _expected_places(arrays: Mapping[str, engine.Handle]) -> dict[str, int]:
+    """Where the elements of arrays would lie in a file that nobody makes, much as `h5py` has it."""
+    places: dict[str, int] = {}
+    place = _HEADERS
+    for name, x in arrays.items():
+        if engine.is_sharded(x) and x.dtype.kind in _AS_IN_MEMORY and x.size:
+            places[name] = place
+            place += x._array.nbytes
+    return places
 
 
 def _opened(descriptor: int) -> IO[bytes]:

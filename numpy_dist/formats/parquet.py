@@ -123,11 +123,15 @@ def write(path: str, arrays: Mapping[str, engine.Handle]) -> None:
     rows = given[0].shape[0] if given else 0
 
     def fill(file: object, read: engine.Read) -> None:
+        parts = [(slice(start, min(start + _ROWS, rows)),) for start in range(0, rows, _ROWS)]
+        if (unwritten := engine.runtime().comm.unwritten) is not None:
+            for part in parts:
+                unwritten(sum(read(number, part).nbytes for number in range(len(given))))
+            return
         pyarrow, parquet = library("pyarrow", "Parquet"), library("pyarrow.parquet", "Parquet")
         fields = [(name, pyarrow.from_numpy_dtype(x.dtype)) for name, x in arrays.items()]
         with parquet.ParquetWriter(file, pyarrow.schema(fields)) as writer:
-            for start in range(0, rows, _ROWS):
-                part = (slice(start, min(start + _ROWS, rows)),)
+            for part in parts:
                 writer.write_table(
                     pyarrow.table([pyarrow.array(read(number, part)) for number in range(len(given))], writer.schema)
                 )

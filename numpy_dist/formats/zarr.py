@@ -18,7 +18,7 @@ import numpy as np
 
 from numpy_dist import engine
 from numpy_dist.comm.portable import agree, on_root
-from numpy_dist.files.folders import FolderReplacement
+from numpy_dist.files.folders import FolderReplacement, name_beside
 from numpy_dist.files.writing import on_every_rank
 from numpy_dist.formats.source import StoredMetadata, library
 from numpy_dist.ir import structure
@@ -101,20 +101,23 @@ def write(path: str, arrays: Mapping[str, engine.Handle]) -> None:
     def begin() -> str:
         if os.path.isdir(path) and os.listdir(path) and not is_zarr(path):
             raise FileExistsError(errno.EEXIST, "the folder is no Zarr store, and is not overwritten", path)
+        if comm.unwritten is not None:
+            return name_beside(path, "0" * 16)
         made.append(FolderReplacement(path))
         if "" not in arrays:
             zarr.create_group(made[0].where)
         return made[0].where
 
     def end() -> None:
-        made[0].commit()
-        made[0].discard()
+        for replacement in made:
+            replacement.commit()
+            replacement.discard()
 
     comm.signals.install()
     with comm.signals:
         try:
             where = on_root(begin, comm)
-            seen = all(comm.allgather(os.path.isdir(where)))
+            seen = all(comm.allgather(comm.unwritten is not None or os.path.isdir(where)))
             for name, x in arrays.items():
                 _write(zarr, comm, path, where, name, x, range(comm.size if seen else 1))
             on_root(end, comm)
@@ -135,12 +138,17 @@ def _write(zarr: Any, comm: Communicator, path: str, where: str, name: str, x: e
     chunks, aligned = chunks_of(x.shape, x.dtype.itemsize, boxes)
 
     def create() -> None:
+        if comm.unwritten is not None:
+            return
         if name:
             zarr.open_group(where, mode="r+").create_array(name, shape=x.shape, chunks=chunks or "auto", dtype=x.dtype)
         else:
             zarr.create_array(where, shape=x.shape, chunks=chunks or "auto", dtype=x.dtype)
 
     def put(key: object, values: np.ndarray) -> None:
+        if comm.unwritten is not None:  # as if nothing could be compressed
+            comm.unwritten(values.nbytes)
+            return
         zarr.open_array(os.path.join(where, name), mode="r+")[key] = values
 
     on_root(create, comm)

@@ -84,6 +84,8 @@ class LineCounts:
         Arrays that come whole to one rank or to all.
     values : int
         Numbers that go to Python, which waits for them.
+    written : int
+        Bytes that would be written to files.
     work : Counter of LoopWork and FunctionWork
         The loops and functions one by one, alike ones counted.
     """
@@ -105,6 +107,7 @@ class LineCounts:
     gathers: int = 0
     gathered_bytes: int = 0
     values: int = 0
+    written: int = 0
     work: Counter[LoopWork | FunctionWork] = field(default_factory=Counter)
 
     def add(self, **counts: int) -> None:

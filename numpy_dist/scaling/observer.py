@@ -277,6 +277,11 @@ class PlanObserver:
 
     _gathers = 0
 
+    def wrote(self, nbytes: int) -> None:
+        """Take note of what would be written to files."""
+        if nbytes:
+            self.counts(self.here()).add(written=nbytes)
+
     def notice(self, *details: object) -> None:
         """As in `profiling.recorder`: what was gathered is counted by itself."""
 

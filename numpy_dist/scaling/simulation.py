@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextvars
-import errno
 import linecache
 import os
 import pickle
@@ -27,43 +26,13 @@ from numpy_dist.scaling.doors import EndlessLoop, NotingDoors, PlanDoors, Values
 from numpy_dist.scaling.machine import MachineSpeeds
 from numpy_dist.scaling.observer import PlanObserver, TooLargeToPlan
 from numpy_dist.scaling.pool import AttributedPool
+from numpy_dist.scaling.script_files import ScriptFiles
 from numpy_dist.scaling.values import MOST_COPIED, UnrealMemory, unreal_bytes
 from numpy_dist.settings import config
 
 
 class PlanningError(RuntimeError):
     """A program that cannot be planned; the message says why."""
-
-
-class WritesNothing(PermissionError):
-    """A program that is only planned wants to change a file: it would lose what is there, for zeros.
-
-    It has the number and the path of a system's error, so that functions which write to a temporary file name the one
-    that the user has asked for.
-    """
-
-    def __str__(self) -> str:
-        return f"{os.fsdecode(self.filename)} would be changed, and {self.strerror}"
-
-
-def _refuse_writing(event: str, arguments: tuple[Any, ...]) -> None:
-    """An audit hook of Python's: nothing is opened for writing, moved or removed."""
-    if event == "open":
-        path, _, flags = arguments
-        if isinstance(path, int) or not (flags or 0) & (os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC):
-            return
-    elif event in _CHANGES:
-        path = arguments[0]
-    else:
-        return
-    if not os.fsdecode(path).startswith("/dev/"):
-        advice = "a plan writes no files: leave that out by an argument of the script's"
-        raise WritesNothing(errno.EACCES, advice, path)
-
-
-_CHANGES = frozenset(
-    f"os.{name}" for name in ("mkdir", "rmdir", "remove", "rename", "truncate", "link", "symlink", "chmod", "chown")
-)
 
 
 class UnrealCommunicator(CountingCommunicator):
@@ -128,7 +97,7 @@ def _plan_rank(
         backend: Any = rt.backend
         backend.value, backend.memory = value, memory
         pool = rt.pool = observer.pool = AttributedPool(memory, observer)
-        comm.observer = observer
+        comm.observer, comm.unwritten = observer, observer.wrote
         engine.have_recorder(rt, observer)
         with doors.opened():
             ending, result = _run(program, rt)
@@ -245,7 +214,9 @@ def small_run(program: Callable[[], object], quiet: bool = True) -> Mapping[User
 
 def _noted_values(program: Callable[[], object]) -> tuple[dict[UserLine, list[object]], str]:
     detect.reset_rank_local()
-    detect.current.set(SingleCommunicator())
+    comm = SingleCommunicator()
+    comm.unwritten = lambda nbytes: None
+    detect.current.set(comm)
     with config(BACKEND="numpy", MIN_SHARD_BYTES=0, AT_ONCE=0):
         rt = engine.runtime()
         observer = PlanObserver(rt)
@@ -289,13 +260,20 @@ def in_child(work: Callable[[], object], name: str, quiet: bool, errors: bool) -
     return pickle.loads(answer)
 
 
+def _count_written(nbytes: int) -> None:
+    """Count what the script would write by itself, on the rank that is being planned."""
+    recorder = engine.runtime().recorder
+    if recorder is not None:
+        recorder.wrote(nbytes)
+
+
 def _answer(work: Callable[[], object], file: IO[bytes], quiet: bool, errors: bool) -> None:
     """Do the work of a child process, and end it; what the program has registered for that is not run."""
     code = 1
     try:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         sys.dont_write_bytecode = True
-        sys.addaudithook(_refuse_writing)
+        ScriptFiles(_count_written).leave_out()
         for stream, shown in ((1, not quiet), (2, errors)):
             if not shown:
                 os.dup2(nowhere, stream)

@@ -66,6 +66,7 @@ def job_lines(job: JobPlan, machine: MachineSpeeds) -> list[str]:
     lines = [_header(job), "", *_memory_lines(job, machine)]
     for more in (
         _traffic_lines(job),
+        _written_lines(job),
         _time_lines(job, machine, prediction),
         _value_lines(job),
         _expected_lines(job),
@@ -142,6 +143,24 @@ def _counted(counts: LineCounts) -> list[str]:
     return [f"{counts.messages:,}", size_text(counts.bytes), f"{counts.collectives:,}", gathers]
 
 
+def _written_lines(job: JobPlan) -> list[str]:
+    """What the ranks would write to files."""
+    most, root = max(rank.totals.written for rank in job.ranks), job.ranks[0]
+    by_line = {line: counts.written for line, counts in job.most_by_line().items() if counts.written}
+    if not by_line:
+        return []
+    of_root = f" ({size_text(root.totals.written)} by rank 0)" if not root.rank and root.totals.written < most else ""
+    lines = [
+        f"written    {size_text(most)}{of_root}: the most of any rank; a plan writes no files, and counts what would be"
+    ]
+    ordered = sorted(by_line.items(), key=lambda pair: -pair[1])
+    rows = [[size_text(nbytes), f"{line_text(line)}  {job.texts[line]}"] for line, nbytes in ordered[:MOST_LINES]]
+    lines += [f"           {row}" for row in table(rows, left=1)]
+    if len(ordered) > MOST_LINES:
+        lines.append(f"           and {len(ordered) - MOST_LINES} lines more, which write less")
+    return lines
+
+
 def _time_lines(job: JobPlan, machine: MachineSpeeds, prediction: Prediction) -> list[str]:
     parts = [(name, seconds) for name, seconds in prediction.parts.parts() if seconds >= 0.005 * prediction.seconds > 0]
     where = ", ".join(f"{_PARTS[name]} {seconds / prediction.seconds:.0%}" for name, seconds in parts)
@@ -212,6 +231,11 @@ def _ending_lines(job: JobPlan) -> list[str]:
         lines.append(
             "           What stands above was done until then. For a plan of the rest, make the script leave out "
             f"what it writes at {place}: by an argument of its own, say"
+        )
+    elif ": FileNotFoundError: " in first.ending:
+        lines.append(
+            "           What stands above was done until then. A plan writes no files: what the script has written "
+            "before is not there to be read"
         )
     else:
         advice = "; other ones than 0: --value 1" if ": ZeroDivisionError: " in first.ending else ""

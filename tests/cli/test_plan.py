@@ -90,9 +90,13 @@ def test_values_that_steer(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_script_that_ends_early_or_writes(tmp_path: Path) -> None:
     (tmp_path / "kept.npy").write_text("worth something")
-    script = "import numpy_dist as np\nx = np.ones(10**6) + 1\nnp.save('kept.npy', x)\n"
+    script = "import numpy_dist as np\nx = np.ones(10**6) + 1\nnp.save('kept.npy', x)\nprint((x * 2).sum())\n"
     done = plan(tmp_path, "-n", "3", "heat.py", script=script)
-    told = "heat.py:3 (np.save('kept.npy', x)): WritesNothing: kept.npy would be changed"
+    assert done.returncode == 0 and re.search(r"written +2\.7 MB.*\n +2\.7 MB +heat\.py:3  np\.save", done.stdout)
+    assert "heat.py:4  print" in done.stdout
+    script = script.replace("np.save('kept.npy', x)", "np.memmap('kept.npy', mode='r+')")
+    done = plan(tmp_path, "-n", "3", "heat.py", script=script)
+    told = "heat.py:3 (np.memmap('kept.npy', mode='r+')): WritesNothing: kept.npy would be changed"
     assert done.returncode == 1 and told in done.stdout
     assert (tmp_path / "kept.npy").read_text() == "worth something"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["heat.py", "kept.npy"]
