@@ -3,13 +3,15 @@
 A value goes to Python as what a method of an array returns: a conversion (``float(x)``, ``if x:``, ``range(x)``), an
 operator (``x @ y``, ``v in x``), an element (``x[3]``, ``x.item()``, iteration), a method (``x.any()``), or one of
 NumPy's functions, which NumPy hands to `__array_function__` and `__array_ufunc__` (``np.vdot``, ``np.linalg.norm``,
-``np.allclose``). While a program is planned all these methods are doors: a small run, which computes, notes what goes
-through them, by the user's line and in order; in a plan, which computes nothing, the same goes through them again.
+``np.allclose``); and as what ``np.asarray(x)`` gathers. While a program is planned all of these are doors: a small run,
+which computes, notes what goes through them, by the user's line and in order; in a plan, which computes nothing, the
+same goes through them again.
 """
 
 from __future__ import annotations
 
 import functools
+import sys
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -19,8 +21,10 @@ from weakref import ref
 
 import numpy as np
 
+from numpy_dist import engine
 from numpy_dist.argument_types import Function
 from numpy_dist.distarray import DistArray
+from numpy_dist.engine.data.gather import gather
 from numpy_dist.engine.memory.handle import is_handle
 from numpy_dist.frames import UserLine
 
@@ -91,8 +95,10 @@ class Doors:
         try:
             for name in before:
                 setattr(DistArray, name, self._door(name, getattr(DistArray, name)))
+            engine.gather = self._gathered  # type: ignore[assignment]
             yield
         finally:
+            engine.gather = gather
             for name, method in before.items():
                 if method is None:
                     delattr(DistArray, name)
@@ -121,9 +127,16 @@ class Doors:
             if mask is not None and mask.size:
                 first = result[0] if isinstance(result, tuple) else result
                 self.selected(first.shape[0] / mask.size)
-            return self._passed(result, word, self.is_known(args), given)
+            return self._passed(result, word, self.is_known((args, kwargs)), given)
 
         return door
+
+    def _gathered(self, x: Any, *args: Any) -> Any:
+        """`engine.gather`, by which ``np.asarray(x)`` comes to its values."""
+        values = gather(x, *args)
+        if self.inside or sys._getframe(1).f_code is not DistArray.__array__.__code__:
+            return values
+        return self._passed(values, "__array__", self.is_known(x), (x,))
 
     def _elements(self, x: Any, elements: Iterator[Any]) -> Iterator[Any]:
         few = x.size <= MOST_NOTED
@@ -296,6 +309,8 @@ class PlanDoors(Doors):
             memory = _owner(x._array)
             made = self._made.get(id(memory))
             return made is None or made() is not memory
+        if isinstance(given, dict):
+            given = list(given.values())
         return not isinstance(given, list | tuple) or all(map(self.is_known, given))
 
     def made(self, x: Any) -> None:

@@ -179,6 +179,7 @@ WAYS = {
     "iteration": lambda x, y: [value for value in x[:9]],
     "tolist": lambda x, y: x[3:8].tolist(),
     "gather": lambda x, y: x[:6].gather().tolist(),
+    "asarray": lambda x, y: np.asarray(x[:6]).tolist(),
     "comparison": lambda x, y: x.sum() > 5.0,
     "contains": lambda x, y: 1.5 in x * 1.0,
     "vdot": lambda x, y: np.vdot(x, y),
