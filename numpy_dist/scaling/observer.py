@@ -18,7 +18,7 @@ from numpy_dist.engine.explaining.forecast import touched
 from numpy_dist.engine.memory.handle import is_handle, metadata
 from numpy_dist.engine.memory.limits import Limits
 from numpy_dist.engine.planning.actions import Combine, Donate, Fetch, RefreshHalo
-from numpy_dist.frames import UserLine, user_frame
+from numpy_dist.frames import UserLine, calling_frame, user_frame
 from numpy_dist.ir.statements import Reduction, Statement
 from numpy_dist.layout.regions import box_size
 from numpy_dist.scaling.counted import FunctionWork, LineCounts, LoopWork
@@ -278,9 +278,10 @@ class PlanObserver:
     _gathers = 0
 
     def wrote(self, nbytes: int) -> None:
-        """Take note of what would be written to files."""
+        """Take note of what would be written to files, at the line of the program, which a library may do that for."""
         if nbytes:
-            self.counts(self.here()).add(written=nbytes)
+            frame = calling_frame(user_frame())
+            self.counts(UserLine(frame.f_code.co_filename, frame.f_lineno)).add(written=nbytes)
 
     def notice(self, *details: object) -> None:
         """As in `profiling.recorder`: what was gathered is counted by itself."""

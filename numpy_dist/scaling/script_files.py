@@ -1,14 +1,15 @@
 """Files of a script that is only planned: nothing of what it writes by itself comes to them.
 
 It would lose what is there, for values that nobody has computed. What Python's functions would write is counted; where
-a file or a folder would be made, moved or removed by them, nothing happens. What would change a file in another way
-ends the plan, and is named.
+they would move or remove a file, nothing happens. Folders are made, since libraries look for them, and removed at the
+end. What would change a file in another way ends the plan, and is named.
 """
 
 from __future__ import annotations
 
 import builtins
 import bz2
+import contextlib
 import errno
 import io
 import os
@@ -22,7 +23,7 @@ from numpy_dist.files.nowhere import NoFile, Told
 
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 _NEW = os.O_EXCL | getattr(os, "O_TMPFILE", 0)  # of files that were not there before: temporary ones
-_CHANGES = "mkdir rmdir remove unlink rename replace truncate link symlink chmod chown lchown utime".split()
+_CHANGES = "rmdir remove unlink rename replace truncate link symlink chmod chown lchown utime".split()
 _EVENTS = frozenset(f"os.{name}" for name in _CHANGES)
 
 
@@ -49,7 +50,8 @@ class ScriptFiles:
     def __init__(self, told: Told) -> None:
         self._told = told
         self._temporary: set[str] = set()  # files that were made here, which may be changed and removed
-        self._open = builtins.open
+        self._folders: list[str] = []  # that were made here
+        self._open, self._rmdir = builtins.open, os.rmdir
 
     def leave_out(self) -> None:
         """Leave all output out from now on."""
@@ -63,6 +65,12 @@ class ScriptFiles:
         for name in _CHANGES:
             if hasattr(os, name):
                 setattr(os, name, self._nothing_of(getattr(os, name)))
+
+    def tidy(self) -> None:
+        """Remove the folders that were made."""
+        for folder in reversed(self._folders):
+            with contextlib.suppress(OSError):  # somebody else uses it, or has removed it
+                self._rmdir(folder)
 
     def _opened(self, file: Any, mode: str = "r", buffering: int = -1, *args: Any, **kwargs: Any) -> Any:
         """`open`, for which files are not there."""
@@ -92,7 +100,7 @@ class ScriptFiles:
         if isinstance(path, int):
             return False
         text = os.path.abspath(os.fsdecode(path))
-        return text in self._temporary or text.startswith("/dev/")
+        return text in self._temporary or text in self._folders or text.startswith("/dev/")
 
     def _refuse(self, event: str, arguments: tuple[Any, ...]) -> None:
         """An audit hook of Python's: nothing is opened for writing, moved or removed in another way."""
@@ -103,6 +111,11 @@ class ScriptFiles:
             if flags & _NEW:
                 self._temporary.add(os.path.abspath(os.fsdecode(path)))
                 return
+        elif event == "os.mkdir":
+            path = os.path.abspath(os.fsdecode(arguments[0]))
+            if not os.path.lexists(path):
+                self._folders.append(path)
+            return
         elif event in _EVENTS:
             path = arguments[0]
         else:

@@ -269,11 +269,11 @@ def _count_written(nbytes: int) -> None:
 
 def _answer(work: Callable[[], object], file: IO[bytes], quiet: bool, errors: bool) -> None:
     """Do the work of a child process, and end it; what the program has registered for that is not run."""
-    code = 1
+    code, files = 1, ScriptFiles(_count_written)
     try:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         sys.dont_write_bytecode = True
-        ScriptFiles(_count_written).leave_out()
+        files.leave_out()
         for stream, shown in ((1, not quiet), (2, errors)):
             if not shown:
                 os.dup2(nowhere, stream)
@@ -287,4 +287,5 @@ def _answer(work: Callable[[], object], file: IO[bytes], quiet: bool, errors: bo
         traceback.print_exc()
         sys.stderr.flush()
     finally:
+        files.tidy()
         os._exit(code)

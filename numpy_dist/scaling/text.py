@@ -150,9 +150,7 @@ def _written_lines(job: JobPlan) -> list[str]:
     if not by_line:
         return []
     of_root = f" ({size_text(root.totals.written)} by rank 0)" if not root.rank and root.totals.written < most else ""
-    lines = [
-        f"written    {size_text(most)}{of_root}: the most of any rank; a plan writes no files, and counts what would be"
-    ]
+    lines = [f"written    {size_text(most)} to files, which a plan leaves alone: the most of any rank{of_root}"]
     ordered = sorted(by_line.items(), key=lambda pair: -pair[1])
     rows = [[size_text(nbytes), f"{line_text(line)}  {job.texts[line]}"] for line, nbytes in ordered[:MOST_LINES]]
     lines += [f"           {row}" for row in table(rows, left=1)]

@@ -149,6 +149,7 @@ def test_files_are_kept(tmp_path: Path) -> None:
     def script() -> None:
         x = _array()
         os.makedirs(tmp_path / "new" / "folder", exist_ok=True)
+        assert (tmp_path / "new" / "folder").is_dir()
         np.save(tmp_path / "kept.npy", x)
         np.save(tmp_path / "new" / "plain.npy", np.arange(5))
         (tmp_path / "kept.txt").write_text(f"{float(x.sum())}\n")
