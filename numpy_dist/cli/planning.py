@@ -66,14 +66,12 @@ def build_parser() -> argparse.ArgumentParser:
         metavar="K",
         help="how many ranks share a machine, one after the other (default: the file's, or 1)",
     )
-    parser.add_argument(
-        "--value", type=float, default=0.0, metavar="X", help="what every reduction gives (default: 0)"
-    )
+    parser.add_argument("--value", type=float, default=0.0, metavar="X", help="what every reduction gives (default: 0)")
     parser.add_argument(
         "--values",
         metavar="ARGUMENTS",
-        help="run the script with these arguments first, on one rank and with data; what it asks for at each line is "
-        "what the plan gets there, in order",
+        help="run the script with these arguments first, on one rank and with data; what goes to Python at each line "
+        "is what the plan gets there, in order",
     )
     parser.add_argument("--only", type=_numbers, metavar="R[,R...]", help="the ranks to look at (default: a choice)")
     parser.add_argument("--output", action="store_true", help="show what the script prints, for each rank")
