@@ -56,7 +56,9 @@ class SelectedPart(NamedTuple):
 
 
 Values = Mapping[UserLine, Sequence[object]]
-"""By line, what a program has got there, in order: numbers, small arrays, and shares of what it has selected from."""
+"""By line, what each call has brought there, in order: a number, a small array, a list of such, or a share.
+
+None stands for what is not kept, so that calls in the small run and in the plan belong together."""
 
 
 class EndlessLoop(RuntimeError):
@@ -124,10 +126,10 @@ class Doors:
                 return self._elements(args[0], result)
             if word in _OF_METADATA or result is NotImplemented:
                 return result
-            if mask is not None and mask.size:
+            if mask is not None:
                 first = result[0] if isinstance(result, tuple) else result
-                self.selected(first.shape[0] / mask.size)
-            return self._passed(result, word, self.is_known((args, kwargs)), given)
+                self.selected(first.shape[0] / max(mask.size, 1))
+            return self._passed(result, word, self.is_known((args, kwargs)))
 
         return door
 
@@ -136,10 +138,11 @@ class Doors:
         values = gather(x, *args)
         if self.inside or sys._getframe(1).f_code is not DistArray.__array__.__code__:
             return values
-        return self._passed(values, "__array__", self.is_known(x), (x,))
+        return self._passed(values, "__array__", self.is_known(x))
 
     def _elements(self, x: Any, elements: Iterator[Any]) -> Iterator[Any]:
-        few = x.size <= MOST_NOTED
+        """The elements of an array as a program goes through them, which may end before their last."""
+        few, begun, known = x.size <= MOST_NOTED, self.begin(), self.is_known(x)
         while True:
             self.inside = True
             try:
@@ -148,30 +151,32 @@ class Doors:
                 return
             finally:
                 self.inside = False
-            yield self._passed(value, "__iter__", self.is_known(x), (x,)) if few else value
+            if is_handle(value) and not known:
+                self.made(value)
+            yield self.element(value, begun, known) if few and isinstance(value, _NUMBERS) else value
 
-    def _passed(self, result: Any, word: str, known: bool, given: Sequence[Any]) -> Any:
+    def _passed(self, result: Any, word: str, known: bool) -> Any:
         """What the user gets in the place of a result."""
-        if isinstance(result, _NUMBERS):
-            return self.number(result, word, known)
-        if isinstance(result, np.ndarray):
-            few = 0 < result.size <= MOST_NOTED and not result.dtype.hasobject
-            return self.array(result, known) if few else result
-        if is_handle(result) and not known:
-            self.made(result)
-        if not isinstance(result, list | tuple) or len(result) > MOST_NOTED:
-            return result
-        found = [self._passed(each, word, known, given) for each in result]
-        return type(result)(*found) if hasattr(result, "_fields") else type(result)(found)
+        several = isinstance(result, list | tuple)
+        for each in result if several else (result,):
+            if is_handle(each) and not known:
+                self.made(each)
+        if isinstance(result, (*_NUMBERS, np.ndarray)) or word == "gather":  # of which a rank may get nothing
+            return self.value(result, word, known)
+        return self.value(result, word, known) if several and not (result and all(map(is_handle, result))) else result
 
     # -- what becomes of values: a small run and a plan do this --------------------------------------------------------
 
-    def number(self, value: Any, word: str, known: bool) -> Any:
-        """A number goes to Python."""
+    def value(self, result: Any, word: str, known: bool) -> Any:
+        """A call has brought numbers, or an array, to Python."""
         raise NotImplementedError
 
-    def array(self, values: np.ndarray, known: bool) -> np.ndarray:
-        """A small array goes to Python."""
+    def begin(self) -> Any:
+        """A program begins to go through the elements of an array."""
+        raise NotImplementedError
+
+    def element(self, value: Any, begun: Any, known: bool) -> Any:
+        """It has come to the next number."""
         raise NotImplementedError
 
     def selecting(self, mask: Handle) -> AbstractContextManager[None]:
@@ -201,20 +206,25 @@ class NotingDoors(Doors):
         super().__init__(here)
         self.values: dict[UserLine, list[object]] = {}
 
-    def number(self, value: Any, word: str, known: bool) -> Any:
+    def value(self, result: Any, word: str, known: bool) -> Any:
         """As in `Doors`."""
-        return self._noted(value)
+        self._note(_kept(result))
+        return result
 
-    def array(self, values: np.ndarray, known: bool) -> np.ndarray:
+    def begin(self) -> list[object]:
         """As in `Doors`."""
-        self._noted(values.copy())
-        return values
+        return self._note([])
+
+    def element(self, value: Any, begun: list[object], known: bool) -> Any:
+        """As in `Doors`."""
+        begun.append(value)
+        return value
 
     def selected(self, part: float) -> None:
         """As in `Doors`."""
-        self._noted(SelectedPart(part))
+        self._note(SelectedPart(part))
 
-    def _noted(self, value: Any) -> Any:
+    def _note(self, value: Any) -> Any:
         self.values.setdefault(self._here(), []).append(value)
         return value
 
@@ -267,7 +277,7 @@ class PlanDoors(Doors):
             self._asked[line] += 1
         return None
 
-    def number(self, value: Any, word: str, known: bool) -> Any:
+    def value(self, result: Any, word: str, known: bool) -> Any:
         """As in `Doors`.
 
         Raises
@@ -275,30 +285,45 @@ class PlanDoors(Doors):
         EndlessLoop
         """
         line = self._here()
-        if (found := self._next(line, _NUMBERS)) is not None and not known:
+        return self._given(result, self._next(line), word, known, line)
+
+    def begin(self) -> Iterator[object]:
+        """As in `Doors`."""
+        found = self._next(self._here())
+        return iter(found if isinstance(found, list) else ())
+
+    def element(self, value: Any, begun: Iterator[object], known: bool) -> Any:
+        """As in `Doors`."""
+        return self._given(value, next(begun, None), "__iter__", known, self._here())
+
+    def _given(self, value: Any, found: Any, word: str, known: bool, line: UserLine) -> Any:
+        """What was found in the small run, in the place of a value of the same kind and shape."""
+        if isinstance(value, list | tuple):
+            if len(value) > MOST_NOTED:
+                return value
+            others = found if isinstance(found, list) and len(found) == len(value) else [None] * len(value)
+            made = [self._given(each, other, word, known, line) for each, other in zip(value, others, strict=True)]
+            return type(value)(*made) if hasattr(value, "_fields") else type(value)(made)
+        if known or not isinstance(value, (*_NUMBERS, np.ndarray)):
+            return value
+        if isinstance(value, np.ndarray):
+            if not isinstance(found, np.ndarray) or found.shape != value.shape:
+                return value
+            self.taken[line] += 1
+            return found.astype(value.dtype)
+        if isinstance(found, _NUMBERS):
             self.taken[line] += 1
             return _as(value, found)
-        if known:
-            return value
         if self.assumed[line] >= MOST_ASSUMED and word not in _READS:
             raise EndlessLoop(line)
         self.assumed[line] += 1
         return _as(value, self._value) if self._value and word not in _READS else value
 
-    def array(self, values: np.ndarray, known: bool) -> np.ndarray:
-        """As in `Doors`."""
-        line = self._here()
-        found: Any = self._next(line, np.ndarray)
-        if found is None or known or found.shape != values.shape:
-            return values
-        self.taken[line] += 1
-        return found.astype(values.dtype)
-
     def selecting(self, mask: Handle) -> AbstractContextManager[None]:
         """As in `Doors`; as much of the mask is true as in the small run."""
         line = self._here()
-        found: Any = self._next(line, SelectedPart)
-        return nullcontext() if found is None else self._expected.selecting(mask, found.part, line)
+        found = self._next(line)
+        return self._expected.selecting(mask, found.part, line) if isinstance(found, SelectedPart) else nullcontext()
 
     def is_known(self, given: object) -> bool:
         """As in `Doors`."""
@@ -319,10 +344,19 @@ class PlanDoors(Doors):
             memory = _owner(x._array)
             self._made[id(memory)] = ref(memory)
 
-    def _next(self, line: UserLine, kind: Any) -> object:
-        """What a line gets next, where that is of a kind; else it stays there."""
+    def _next(self, line: UserLine) -> object:
+        """What the next call of a line has brought there in the small run; None if there was none."""
         waiting = self._values.get(line)
-        return waiting.popleft() if waiting and isinstance(waiting[0], kind) else None
+        return waiting.popleft() if waiting else None
+
+
+def _kept(value: Any) -> Any:
+    """What is noted of a value; None for nothing."""
+    if isinstance(value, list | tuple):
+        return list(map(_kept, value)) if len(value) <= MOST_NOTED else None
+    if isinstance(value, np.ndarray):
+        return value.copy() if value.size <= MOST_NOTED and not value.dtype.hasobject else None
+    return value if isinstance(value, _NUMBERS) else None
 
 
 def _methods() -> list[str]:

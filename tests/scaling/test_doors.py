@@ -228,6 +228,7 @@ if hasattr(np, "vecdot"):  # since NumPy 2.0
     }
 
 
+@pytest.mark.filterwarnings("ignore::numpy_dist.FallbackWarning")
 @pytest.mark.parametrize("way", WAYS)
 def test_ways(way: str) -> None:
     """Each gives in a plan what it has given in the small run, on each rank and in the order of the calls."""
@@ -266,6 +267,26 @@ def test_what_is_no_value_is_not_replaced() -> None:
     values = small_run(lambda: program(2000))
     plan_rank(lambda: program(50_000), 1, 3, values=values)
     assert seen == [(50_000, 50_000, (50_000,), 1, 50_000.0, 100_000.0, pytest.approx((2000 * 3 * 4) ** 0.5))]
+
+
+@pytest.mark.filterwarnings("ignore::numpy_dist.FallbackWarning")
+def test_arrays_and_lists_of_another_length_are_the_plans_own() -> None:
+    """What comes after them on the same line is not mistaken for them."""
+    seen: list[object] = []
+
+    def program(n: int) -> None:
+        x = numpy_dist.ones(n) * 2.0
+        for number in (1.0, 2.0):
+            seen.append((len(x.gather()), len(x.tolist()), len(list(x)), len(np.asarray(x)), (x * number).sum()))
+            seen.append((x.gather(root=0), (x * number).max())[1])
+            seen.append([*zip(x[:3], range(2), strict=False)] and (x * number).min())
+
+    values = small_run(lambda: program(300))
+    for n in (400, 9000):
+        seen.clear()
+        with config(MIN_SHARD_BYTES=0):
+            assert plan_rank(lambda n=n: program(n), 1, 3, {0: []}, values=values).ending == ""
+        assert seen == [(n,) * 4 + (600.0,), 2.0, 2.0, (n,) * 4 + (1200.0,), 4.0, 4.0]
 
 
 def test_afterwards_numbers_are_those_of_the_option() -> None:
