@@ -23,8 +23,8 @@ from numpy_dist.files.nowhere import NoFile, Told
 
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 _NEW = os.O_EXCL | getattr(os, "O_TMPFILE", 0)  # of files that were not there before: temporary ones
-_CHANGES = "rmdir remove unlink rename replace truncate link symlink chmod chown lchown utime".split()
-_EVENTS = frozenset(f"os.{name}" for name in _CHANGES)
+_CHANGES = "rmdir remove unlink truncate chmod chown lchown utime".split()
+_EVENTS = frozenset(f"os.{name}" for name in (*_CHANGES, "rename", "link", "symlink"))
 
 
 class WritesNothing(PermissionError):
@@ -59,12 +59,15 @@ class ScriptFiles:
         for module, name in ((builtins, "open"), (io, "open"), (bz2, "_builtin_open"), (tarfile, "bltn_open")):
             if getattr(module, name, None) is self._open:
                 setattr(module, name, self._opened)
-        openers = getattr(sys.modules.get("numpy.lib._datasource"), "_file_openers", None)
-        if openers is not None and openers[None] is self._open:
-            openers._file_openers[None] = self._opened
+        source = sys.modules.get("numpy.lib._datasource")  # of `numpy.savetxt`, which looks whether the file is there
+        if source is not None:
+            setattr(source, "open", self._opened_by(source.open))  # noqa: B010
         for name in _CHANGES:
             if hasattr(os, name):
                 setattr(os, name, self._nothing_of(getattr(os, name)))
+        moves = {"rename": self._moved, "replace": self._moved, "link": self._linked, "symlink": self._linked}
+        for name, function in moves.items():
+            setattr(os, name, function)
 
     def tidy(self) -> None:
         """Remove the folders that were made."""
@@ -89,12 +92,33 @@ class ScriptFiles:
         made = io.BufferedWriter(raw)
         return made if "b" in mode else io.TextIOWrapper(made, *args, **kwargs)
 
+    def _opened_by(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """NumPy's `open`, for which files to be written are not there."""
+
+        def opened(path: Any, mode: str = "r", *args: Any, **kwargs: Any) -> Any:
+            if not set(mode) & set("wax+"):
+                return function(path, mode, *args, **kwargs)
+            return self._opened(path, mode, encoding=kwargs.get("encoding"), newline=kwargs.get("newline"))
+
+        return opened
+
     def _nothing_of(self, function: Callable[..., Any]) -> Callable[..., None]:
+        """A function of one path, which is called for files that were made here only."""
+
         def nothing(path: Any, *args: Any, **kwargs: Any) -> None:
             if self._is_mine(path):
                 function(path, *args, **kwargs)
 
         return nothing
+
+    def _moved(self, source: Any, target: Any, **kwargs: Any) -> None:
+        """`os.rename`: a file that was made here counts as what would be written to its new place, and is gone."""
+        if self._is_mine(source):
+            self._told(os.stat(source).st_size)
+            os.remove(source)
+
+    def _linked(self, source: Any, target: Any, *args: Any, **kwargs: Any) -> None:
+        """`os.link`, which does nothing."""
 
     def _is_mine(self, path: Any) -> bool:
         if isinstance(path, int):
@@ -120,6 +144,6 @@ class ScriptFiles:
             path = arguments[0]
         else:
             return
-        if not self._is_mine(path):
+        if not self._is_mine(path) or event in ("os.rename", "os.link", "os.symlink"):
             advice = "a plan writes no files: leave that out by an argument of the script's"
             raise WritesNothing(errno.EACCES, advice, path)

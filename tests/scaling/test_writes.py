@@ -163,6 +163,13 @@ def test_files_are_kept(tmp_path: Path) -> None:
             temporary.write(b"1234")
             temporary.flush()
             assert os.path.getsize(temporary.name) == 4
+        with tempfile.NamedTemporaryFile(dir=tmp_path, delete=False) as temporary:
+            temporary.write(b"1234")
+        os.replace(temporary.name, tmp_path / "kept.npy")  # as careful programs write
+        os.link(tmp_path / "kept.npy", tmp_path / "linked.npy")
+        with tempfile.TemporaryDirectory() as folder:
+            np.savetxt(os.path.join(folder, "x.txt"), x)
+            np.savetxt(os.path.join(folder, "few.txt"), np.arange(5.0))
         y = numpy_dist.load(tmp_path / "there.npy")
         np.savetxt(tmp_path / "kept.txt", y * 2.0)
         assert y.shape == (3000,)
