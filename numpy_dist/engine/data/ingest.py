@@ -23,6 +23,7 @@ from numpy_dist.settings import config
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
+    from numpy_dist.backends.memory import Array
     from numpy_dist.engine.memory.handle import Handle
 
 
@@ -199,7 +200,7 @@ def from_filler(
     return handle
 
 
-def from_local(block: np.ndarray, layout: Layout, new: bool = False) -> Any:
+def from_local(block: Array, layout: Layout, new: bool = False) -> Any:
     """A handle of blocks that the ranks have: this rank's box of `layout`. Not collective.
 
     The block is copied, unless it is all of an array that a `Scratch` has made, or an array of a device that is `new`,
