@@ -97,9 +97,7 @@ def _loop_dtypes(
     return ufunc.resolve_dtypes(operands, casting=casting, **options)  # type: ignore[arg-type]
 
 
-def _check_equivalent(
-    ufunc: np.ufunc, operands: tuple[np.dtype | type | None, ...], options: Keywords
-) -> None:
+def _check_equivalent(ufunc: np.ufunc, operands: tuple[np.dtype | type | None, ...], options: Keywords) -> None:
     """NumPy's error for Python's numbers under ``casting="equiv"``, for which ``resolve_dtypes`` ends the process."""
     shown = [None if k is None else k(1) if isinstance(k, type) else np.ones(1, k) for k in operands]
     inputs, outs = shown[: ufunc.nin], tuple(shown[ufunc.nin :])

@@ -154,9 +154,7 @@ def _donors(statements: list[Statement], held: Any, kept: tuple[int, ...] = ()) 
     """For the statements whose results take an operand's memory: its number, in the order of first use."""
     described = Description(statements)
     slots = described.slots
-    keys = [
-        {id(ref): cell_key(slots[id(ref.storage)], ref, (0, 0)) for ref in s.refs()} for s in statements
-    ]
+    keys = [{id(ref): cell_key(slots[id(ref.storage)], ref, (0, 0)) for ref in s.refs()} for s in statements]
     results = {slots[id(s.outputs[0].storage)]: number for number, s in enumerate(statements)}
     operands = [slot for slot in slots.values() if slot not in results]
     ending = set(slots.values()) - {operands[number] for number in kept}

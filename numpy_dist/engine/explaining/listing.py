@@ -285,6 +285,4 @@ def buffer_text(outline: Outline, rank: int) -> str:
         sides = sides if outline.axes is None else [sides[outline.axes.index(a)] for a in range(len(own))]
         if any(map(any, sides)):
             here += f" with margins {', '.join(f'{a}+{b}' for a, b in sides)}"
-    return (
-        f"{outline.dtype} {layout.describe()}; {here}, {bytes_text(outline.memory or 0)}{order}"
-    )
+    return f"{outline.dtype} {layout.describe()}; {here}, {bytes_text(outline.memory or 0)}{order}"

@@ -244,9 +244,7 @@ class _Allocated(Storage):
             self.release()
 
 
-def geometry(
-    box: Box, margin: Sequence[tuple[int, int]] | None = None
-) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def geometry(box: Box, margin: Sequence[tuple[int, int]] | None = None) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The global index of the first element of an allocation for an owned `box` and margins, and its shape."""
     if margin is None:
         return tuple([lo for lo, _ in box]), tuple([hi - lo for lo, hi in box])
