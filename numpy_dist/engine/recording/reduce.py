@@ -126,23 +126,32 @@ def reduction(
     key = reduction_key(ufunc, x, axis, dtype, keepdims) if usual else None
     if (template := REDUCTION_TEMPLATES.get(key)) is not None:
         return _scalar_or_array(replay_reduction(template, x))
+    return _record_reduction(ufunc, x, axis, dtype, out, keepdims, initial, where, key)
+
+
+def _record_reduction(
+    ufunc: np.ufunc,
+    x: Any,
+    axis: Axes,
+    dtype: DTypeLike | None,
+    out: Any,
+    keepdims: bool,
+    initial: object,
+    where: Any,
+    key: tuple | None,
+) -> Any:
+    """Record a reduction that has no template; one is kept under `key`, unless the operand has to be cast first."""
     start = {} if initial is np._NoValue else {"initial": initial}
     kwargs = {"axis": axis, "dtype": dtype, "keepdims": keepdims, "where": where, **start}
-    array = metadata(x) if isinstance(x, Handle) else np.asarray(x)
+    array = _metadata(x)
     axes = _axes(ufunc, x, array.ndim, kwargs)
     wanted, target = None if dtype is None else np.dtype(dtype), None if out is None else metadata(out).dtype
     kind = _loop_dtype(ufunc, (array.dtype, wanted, target))
     if not shardable(kind):
         raise Unshardable(kind)
-    if is_real_part(array.dtype, kind):
-        warn_of_real_part()
-        x, key = x._view(structure.attribute, "real") if isinstance(x, Handle) else array.real, None
-    # Sums are wider within: what is too large overflows before. What a mask leaves out is cast, too, and may warn.
-    narrow = kind == np.float16 != array.dtype or where is not True and array.dtype.kind in "fc" and kind.kind in "iu"
-    if narrow and is_sharded(x):
-        with told_as("reduce"):
-            x, key = copy(x, dtype=kind), None
-    array = metadata(x) if isinstance(x, Handle) else np.asarray(x)
+    given, x = x, _cast(x, kind, where)
+    key = key if x is given else None
+    array = _metadata(x)
     shape = tuple(1 if a in axes else n for a, n in enumerate(array.shape) if keepdims or a not in axes)
     mask = None if where is True else np.shape(metadata(where))
     if mask is not None and (len(mask) > array.ndim or not fits(mask, array.shape)):
@@ -154,16 +163,36 @@ def reduction(
     if target is not None and begins_in_output(ufunc, kind, target, initial):
         x = _begun_in_output(x, axes, kind, target)
         array = metadata(x)
-    if start.get("initial") is not None:
-        start = {"initial": _as_element(start["initial"], kind)}
+    first = start.get("initial")
+    if first is not None:
+        first = _as_element(first, kind)
     with nullcontext() if out is None else runtime().events.together:
-        if ufunc is np.add and kind.kind in "fc" and array.ndim and (parts := _negative_zeros(start.get("initial"))):
+        if ufunc is np.add and kind.kind in "fc" and array.ndim and (parts := _negative_zeros(first)):
             made = reduction(ufunc, x, axis, kind, None, True, where=where)
             _keep_signs(made, np.astype(x, kind, copy=False), axes, where, parts)
             made = made if keepdims else made._view(np.ndarray.squeeze, axes)
         else:
-            made = _append(ufunc, x, array, axes, kind, keepdims, start.get("initial"), where, shape, key)
+            made = _append(ufunc, x, array, axes, kind, keepdims, first, where, shape, key)
         return _scalar_or_array(made) if out is None else _deliver(made, out)
+
+
+def _metadata(x: object) -> np.ndarray:
+    """The shape, dtype and strides of an operand, as an array."""
+    return metadata(x) if isinstance(x, Handle) else np.asarray(x)
+
+
+def _cast(x: Any, kind: np.dtype, where: object) -> Any:
+    """An operand whose elements can be put together in a loop of this dtype: itself, its real part, or a copy."""
+    dtype = _metadata(x).dtype
+    if is_real_part(dtype, kind):
+        warn_of_real_part()
+        x = x._view(structure.attribute, "real") if isinstance(x, Handle) else np.asarray(x).real
+    # Sums are wider within: what is too large overflows before. What a mask leaves out is cast, too, and may warn.
+    narrow = kind == np.float16 != dtype or (where is not True and dtype.kind in "fc" and kind.kind in "iu")
+    if narrow and is_sharded(x):
+        with told_as("reduce"):
+            return copy(x, dtype=kind)
+    return x
 
 
 def _begun_in_output(x: Handle, axes: tuple[int, ...], kind: np.dtype, target: np.dtype) -> Handle:
