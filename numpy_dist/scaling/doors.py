@@ -328,10 +328,9 @@ class PlanDoors(Doors):
     def is_known(self, given: object) -> bool:
         """As in `Doors`."""
         if is_handle(given):
-            x: Any = given
-            if x._storage is not None:
+            if engine.is_sharded(given):
                 return False
-            memory = _owner(x._array)
+            memory = _owner(engine.plain(given))
             made = self._made.get(id(memory))
             return made is None or made() is not memory
         if isinstance(given, dict):
@@ -340,8 +339,8 @@ class PlanDoors(Doors):
 
     def made(self, x: Any) -> None:
         """As in `Doors`."""
-        if x._storage is None:
-            memory = _owner(x._array)
+        if not engine.is_sharded(x):
+            memory = _owner(engine.plain(x))
             self._made[id(memory)] = ref(memory)
 
     def _next(self, line: UserLine) -> object:
