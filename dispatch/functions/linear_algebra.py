@@ -14,12 +14,14 @@ from numpy_dist import engine
 from numpy_dist.argument_types import Function, Keywords
 from numpy_dist.backends.library import compute
 from numpy_dist.dispatch.core.registry import decline, implements
+from numpy_dist.dispatch.functions.linear_algebra_contractions import tensors
 from numpy_dist.dispatch.patterns.arguments import NoValue, as_handle, astype, type_of
 from numpy_dist.dispatch.patterns.blocks import blocks, row_bounds
 from numpy_dist.dispatch.patterns.gufunc import deliver, example_of, generalised
 from numpy_dist.dispatch.patterns.numpy_source import adopt, numpy_source
 from numpy_dist.dispatch.patterns.stacks import on_stacks
 from numpy_dist.engine import events_reported
+from numpy_dist.ir import structure
 from numpy_dist.layout.layout import Cut, Layout
 from numpy_dist.layout.mesh import Mesh
 from numpy_dist.layout.regions import box_shape
@@ -303,6 +305,10 @@ def _product(a: DistArray, b: DistArray, dtype: np.dtype, name: str) -> DistArra
             whole = small and not engine.is_sharded(a) and not engine.is_sharded(b)
         if whole:
             return _of_one_rank(a, b, dtype, name)
+    if a.ndim > 2 and b.ndim == 2:
+        made = tensors(a, np.transpose(b), 0, 1, dtype, name)
+        if made is not None:
+            return made
     left = np.reshape(a, (prod(a.shape[:-1]), a.shape[-1]))
     right = b if b.ndim == 2 else np.reshape(b, (-1, 1))
     if dtype.kind == "m":
@@ -858,6 +864,11 @@ def _stacks(a: DistArray, b: DistArray, dtype: np.dtype) -> DistArray:
     """Stacks of matrices, which are broadcast against each other: whole matrices on each rank."""
     if dtype.hasobject:
         decline("arrays of Python objects")
+    stack = max(a.ndim, b.ndim) - 2
+    left, right = (x._view(structure.index, (None,) * (stack + 2 - x.ndim)) for x in (a, b))
+    made = tensors(left, np.swapaxes(right, -1, -2), stack, 1, dtype, "matmul")
+    if made is not None:
+        return made
 
     def products(x: object, y: object) -> Array:
         return compute("matmul", _matmul_in(dtype), x, y)

@@ -12,6 +12,7 @@ from numpy._core import einsumfunc
 from numpy_dist import engine
 from numpy_dist.argument_types import Arguments, Function, Keywords
 from numpy_dist.dispatch.core.registry import decline, implements
+from numpy_dist.dispatch.functions.linear_algebra_contractions import tensors
 from numpy_dist.dispatch.patterns.arguments import as_handle, astype
 from numpy_dist.dispatch.patterns.numpy_source import adopt, numpy_source
 from numpy_dist.dispatch.patterns.replicate import known
@@ -244,6 +245,10 @@ def _pair(a: Term, b: Term, kept: set[str], sizes: dict[str, int], dtype: np.dty
         product = as_handle(np.multiply(_spread(left, x, names), _spread(right, y, names), dtype=dtype))
         return _summed((names, product), kept, dtype), bool(gone or late)
     x = np.transpose(x, [left.index(name) for name in (*batch, *rows, *gone)])
+    z = np.transpose(y, [right.index(name) for name in (*batch, *columns, *gone)])
+    made = tensors(x, z, len(batch), len(gone), dtype, "einsum")
+    if made is not None:
+        return ("".join([*batch, *rows, *columns]), made), True
     y = np.transpose(y, [right.index(name) for name in (*batch, *gone, *columns)])
     lengths = [prod(sizes[name] for name in group) for group in (batch, rows, gone, columns)]
     stack = lengths[:1] if batch else []
