@@ -70,6 +70,50 @@ def _in_precision(x: Any, real: type[np.floating]) -> Any:
         return x.astype(kind)
 
 
+def _by_lapack(function: Function, a: DistArray, *args: object) -> Any:
+    """NumPy's `function` of a matrix with NaN or infinity, on one rank; None if that has no room for it.
+
+    Where such a matrix leaves NaN depends on the order of LAPACK's operations. Collective: the matrix goes to rank 0,
+    and what it finds comes back.
+    """
+    runtime = engine.runtime()
+    if _TIMES * a.nbytes > engine.budget(runtime):
+        return None
+    comm = runtime.comm
+    whole = columns_of(a, np.result_type(a.dtype, np.double)).on(0)
+    made: Any = None
+    if whole is not None:
+        try:
+            made = function(whole, *args)
+        except np.linalg.LinAlgError as error:
+            made = error
+    failed, kind, count = comm.bcast(
+        (made if isinstance(made, Exception) else None, type(made), len(made) if isinstance(made, tuple) else 0)
+    )
+    if failed is not None:
+        raise failed
+    if not count:
+        return _from_one(made)
+    return rebuild(kind, [_from_one(None if made is None else made[number]) for number in range(count)])
+
+
+def _from_one(made: np.ndarray | None) -> DistArray:
+    """What rank 0 has found, cut between rows; a vector on every rank."""
+    comm = engine.runtime().comm
+    shape = comm.bcast(None if made is None else made.shape)
+    if len(shape) == 1:
+        return engine.wrap(comm.bcast(made))
+    return engine.from_root(made, layout=engine.default_layout(shape, split=0))
+
+
+def _is_finite(columns: Columns) -> bool:
+    """Whether a matrix has only numbers. Collective: an allgather."""
+    return all(columns.comm.allgather(bool(np.isfinite(columns.values).all())))
+
+
+_TIMES = 5  # as many matrices a rank has for a moment: what comes, a copy, factors, and what LAPACK needs
+
+
 # -- systems of equations --------------------------------------------------------------------------------------------
 
 
@@ -154,6 +198,10 @@ def orthogonal_factors(a: DistArray, mode: str) -> object:
     kind = like.R.dtype
     reflections = Reflections(columns_of(a, np.result_type(kind, np.double)))
     reflections.reduce()
+    if not _is_finite(reflections.columns):
+        found = _by_lapack(np.linalg.qr, a, mode)
+        if found is not None:
+            return found
     made = factors_of(reflections, mode, kind)
     return made[0] if mode == "r" else made if mode == "raw" else rebuild(type(like), list(made))
 
@@ -201,6 +249,10 @@ def tall_factors(a: DistArray, mode: str) -> object:
     kind = like.R.dtype
     rows, layout = rows_of(a, np.result_type(kind, np.double))
     basis, triangle = tall.factors(rows, _first_row(layout), engine.runtime().comm, threads_of_rank())
+    if not np.isfinite(triangle).all():
+        found = _by_lapack(np.linalg.qr, a, mode)
+        if found is not None:
+            return found
     triangle = triangle.astype(kind)
     if mode == "r":
         return engine.wrap(triangle)
@@ -253,6 +305,10 @@ def eigen(a: DistArray, uplo: str, vectors: bool) -> object:
     columns = columns_of(a, np.result_type(like.eigenvectors.dtype, np.double), width)
     lower = uplo.upper() == "L"
     take_triangle(columns, lower)
+    if not _is_finite(columns):
+        made = _by_lapack(np.linalg.eigh if vectors else np.linalg.eigvalsh, a, uplo)
+        if made is not None:
+            return made
     values, basis = eigen_of(columns, lower, vectors)
     found = engine.wrap(values.astype(like.eigenvalues.dtype))
     if basis is None:
@@ -338,7 +394,7 @@ def singular_of_hermitian(a: DistArray, vectors: bool) -> object:
         return sizes
     left = np.take(basis, order, axis=1)
     right = left * np.copysign(1.0, values)[order].astype(left.dtype)
-    if follows_rule_of_phases([a]):
+    if follows_rule_of_phases([a]) and np.isfinite(values).all():
         left, right = right, left  # of which the phases are known
     return rebuild(type(np.linalg.svd(np.zeros((1, 1)))), [left, sizes, np.conj(np.transpose(right))])
 
