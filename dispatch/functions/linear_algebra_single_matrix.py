@@ -15,6 +15,8 @@ import numpy as np
 from numpy_dist import engine
 from numpy_dist.argument_types import Function
 from numpy_dist.backends.library import Array, on_host
+from numpy_dist.comm.portable import portable_error, restored
+from numpy_dist.dispatch.core import outcome
 from numpy_dist.dispatch.core.operands import rebuild
 from numpy_dist.dispatch.patterns.blocks import row_bounds
 from numpy_dist.dispatch.patterns.dealt_columns import (
@@ -70,39 +72,43 @@ def _in_precision(x: Any, real: type[np.floating]) -> Any:
         return x.astype(kind)
 
 
-def _by_lapack(function: Function, a: DistArray, *args: object) -> Any:
-    """NumPy's `function` of a matrix with NaN or infinity, on one rank; None if that has no room for it.
+def by_lapack(function: Function, *operands: DistArray) -> Any:
+    """NumPy's or SciPy's `function` of matrices with NaN or infinity, on one rank; None if that has no room for them.
 
-    Where such a matrix leaves NaN depends on the order of LAPACK's operations. Collective: the matrix goes to rank 0,
-    and what it finds comes back.
+    Where such a matrix leaves NaN depends on the order of LAPACK's operations. Collective: the matrices go to rank 0,
+    and what it finds, its warnings and its error come back.
     """
     runtime = engine.runtime()
-    if _TIMES * a.nbytes > engine.budget(runtime):
+    if _TIMES * sum(x.nbytes for x in operands) > engine.budget(runtime):
         return None
-    comm = runtime.comm
-    whole = columns_of(a, np.result_type(a.dtype, np.double)).on(0)
+    comm, error = runtime.comm, None
+    told: list[tuple[type[Warning], Warning | str]] = []
+    wholes = [columns_of(np.reshape(x, (len(x), -1)), x.dtype).on(0) for x in operands]
     made: Any = None
-    if whole is not None:
-        try:
-            made = function(whole, *args)
-        except np.linalg.LinAlgError as error:
-            made = error
-    failed, kind, count = comm.bcast(
-        (made if isinstance(made, Exception) else None, type(made), len(made) if isinstance(made, tuple) else 0)
-    )
-    if failed is not None:
-        raise failed
-    if not count:
-        return _from_one(made)
-    return rebuild(kind, [_from_one(None if made is None else made[number]) for number in range(count)])
+    if comm.rank == 0:
+        parts = [x.reshape(its.shape) for x, its in zip(wholes, operands, strict=True) if x is not None]
+        with outcome.Recorded(told), np.errstate(all="ignore"):
+            try:
+                made = function(*parts)
+            except Exception as raised:  # whatever it raises, every rank raises
+                error = portable_error(raised)
+    told, error = comm.bcast((told, error))
+    outcome.warn_again(told)
+    if error is not None:
+        raise restored(error)
+    return _from_one(made)
 
 
-def _from_one(made: np.ndarray | None) -> DistArray:
-    """What rank 0 has found, cut between rows; a vector on every rank."""
+def _from_one(made: Any) -> Any:
+    """What rank 0 has found: matrices are cut between rows, and all else comes to every rank."""
     comm = engine.runtime().comm
-    shape = comm.bcast(None if made is None else made.shape)
-    if len(shape) == 1:
-        return engine.wrap(comm.bcast(made))
+    kind, count = comm.bcast((type(made), len(made) if isinstance(made, tuple) else 0))
+    if count:
+        return rebuild(kind, [_from_one(None if made is None else made[number]) for number in range(count)])
+    shape = comm.bcast(getattr(made, "shape", ()))
+    if len(shape) < 2:
+        found = comm.bcast(made)
+        return engine.wrap(found) if shape else found
     return engine.from_root(made, layout=engine.default_layout(shape, split=0))
 
 
@@ -199,7 +205,7 @@ def orthogonal_factors(a: DistArray, mode: str) -> object:
     reflections = Reflections(columns_of(a, np.result_type(kind, np.double)))
     reflections.reduce()
     if not _is_finite(reflections.columns):
-        found = _by_lapack(np.linalg.qr, a, mode)
+        found = by_lapack(functools.partial(np.linalg.qr, mode=mode), a)
         if found is not None:
             return found
     made = factors_of(reflections, mode, kind)
@@ -250,7 +256,7 @@ def tall_factors(a: DistArray, mode: str) -> object:
     rows, layout = rows_of(a, np.result_type(kind, np.double))
     basis, triangle = tall.factors(rows, _first_row(layout), engine.runtime().comm, threads_of_rank())
     if not np.isfinite(triangle).all():
-        found = _by_lapack(np.linalg.qr, a, mode)
+        found = by_lapack(functools.partial(np.linalg.qr, mode=mode), a)
         if found is not None:
             return found
     triangle = triangle.astype(kind)
@@ -306,7 +312,7 @@ def eigen(a: DistArray, uplo: str, vectors: bool) -> object:
     lower = uplo.upper() == "L"
     take_triangle(columns, lower)
     if not _is_finite(columns):
-        made = _by_lapack(np.linalg.eigh if vectors else np.linalg.eigvalsh, a, uplo)
+        made = by_lapack(functools.partial(np.linalg.eigh if vectors else np.linalg.eigvalsh, UPLO=uplo), a)
         if made is not None:
             return made
     values, basis = eigen_of(columns, lower, vectors)

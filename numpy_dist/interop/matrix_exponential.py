@@ -32,6 +32,7 @@ def expm(A: DistArray) -> object:
     return matrices.of_stacks(local, scipy.linalg.expm, [A], [2], single=_exponential)
 
 
+@np.errstate(all="ignore")  # as SciPy's, which is written in C
 def _exponential(a: Any) -> Any:
     """The exponential of one large matrix. Collective: four to six products, a system, and a product a squaring.
 

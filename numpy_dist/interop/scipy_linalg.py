@@ -24,6 +24,7 @@ from numpy_dist.dispatch.core.registry import decline
 from numpy_dist.dispatch.functions import linear_algebra_single_matrix as single_matrix
 from numpy_dist.dispatch.patterns import dealt_columns, matrices
 from numpy_dist.dispatch.patterns.arguments import as_handle
+from numpy_dist.dispatch.patterns.blocks import row_bounds
 from numpy_dist.dispatch.patterns.replicate import few
 from numpy_dist.frames import stack_level
 from numpy_dist.interop.matrix_exponential import expm
@@ -127,7 +128,12 @@ def _of_matrices(
         decline("an array that is no matrix")
     for x in operands:
         _check(x, check_finite)
-    return single(*operands)
+    if not check_finite and not all(np.isfinite(x).all() for x in operands):
+        found = single_matrix.by_lapack(local, *operands)
+        if found is not None:
+            return found
+    with np.errstate(all="ignore"):  # as LAPACK
+        return single(*operands)
 
 
 def _kind(function: Function, *operands: DistArray | np.ndarray) -> np.dtype:
@@ -348,15 +354,18 @@ def cholesky(a: DistArray, lower: bool = False, overwrite_a: bool = False, check
     if a.ndim != 2 or not _is_square(a):
         _refuse(scipy.linalg.cholesky, (a,))
 
-    def single(a: DistArray) -> object:
-        kind = _kind(scipy.linalg.cholesky, a)
-        columns = dealt_columns.columns_of(a, np.result_type(kind, np.double))
-        columns = columns if lower else columns.adjoint()
-        if order := factors.cholesky(columns):
-            raise np.linalg.LinAlgError(_text_of_minor(order))
-        return dealt_columns.array_of(columns if lower else columns.adjoint(), kind)
-
+    single = functools.partial(_cholesky_factor, lower=lower)
     return _of_matrices(scipy.linalg.cholesky, [a], single, check_finite, lower=lower)
+
+
+def _cholesky_factor(a: DistArray, lower: bool) -> Any:
+    """One triangle of zeros, the other of a large matrix's factor. Collective, as `factors.cholesky`."""
+    kind = _kind(scipy.linalg.cholesky, a)
+    columns = dealt_columns.columns_of(a, np.result_type(kind, np.double))
+    columns = columns if lower else columns.adjoint()
+    if order := factors.cholesky(columns):
+        raise np.linalg.LinAlgError(_text_of_minor(order))
+    return dealt_columns.array_of(columns if lower else columns.adjoint(), kind)
 
 
 def _text_of_minor(order: int) -> str:
@@ -368,10 +377,19 @@ def _text_of_minor(order: int) -> str:
     raise AssertionError("the matrix -1 is not positive definite")
 
 
-def cho_factor(
-    a: DistArray, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
-) -> tuple[object, bool]:
-    return cholesky(a, lower, check_finite=check_finite), lower
+def cho_factor(a: DistArray, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> object:
+    a = as_handle(a)
+    if a.ndim != 2 or not _is_square(a):
+        _refuse(scipy.linalg.cho_factor, (a,))
+
+    def single(a: DistArray) -> tuple[object, bool]:
+        factor, layout = dealt_columns.rows_of(_cholesky_factor(a, lower), _kind(scipy.linalg.cholesky, a))
+        rows, _ = dealt_columns.rows_of(a, factor.dtype)  # whose other triangle stays
+        first = row_bounds(layout)[engine.runtime().rank][0]
+        triangle = np.tri(*factor.shape, first if lower else first - 1, dtype=bool)
+        return engine.from_local(np.where(triangle == lower, factor, rows), layout), lower
+
+    return _of_matrices(scipy.linalg.cho_factor, [a], single, check_finite, lower=lower)
 
 
 def cho_solve(

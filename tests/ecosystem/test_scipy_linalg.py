@@ -240,6 +240,50 @@ def test_cholesky(lower: bool, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("lower", [False, True])
+def test_cho_factor_leaves_the_other_triangle(kind: str, lower: bool) -> None:
+    compare(lambda a: sl.cho_factor(a, lower), positive(kind))
+
+
+@pytest.mark.parametrize("kind", "dF")
+@pytest.mark.parametrize("number", [np.nan, np.inf])
+def test_what_is_not_finite_and_not_checked(kind: str, number: float) -> None:
+    """NaN is where LAPACK leaves it; warnings and errors are SciPy's."""
+
+    def told(function: Callable[..., Any], *operands: Any) -> Any:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            try:
+                made = function(*operands, check_finite=False)
+            except np.linalg.LinAlgError as error:
+                return str(error)
+        return made if isinstance(made, tuple) else (made,), [str(w.message) for w in caught]
+
+    for place in ((3, N - 4), (N - 4, 3)):
+        matrix, right = positive(kind), matrix_of(kind, N, 4)
+        matrix[place] = number
+        for function, *others in (
+            (sl.cho_factor,),
+            (sl.cholesky,),
+            (sl.lu_factor,),
+            (sl.qr,),
+            (sl.eigvalsh,),
+            (sl.solve_triangular, right),
+            (sl.solve_triangular, right[:, 0]),
+        ):
+            theirs = told(function, matrix.copy(), *others)
+            with forbid_gathers():
+                ours = told(function, *map(nd.asarray, (matrix, *others)))
+            if isinstance(theirs, str):
+                assert ours == theirs
+                continue
+            assert ours[1] == theirs[1]
+            for found, expected in zip(ours[0], theirs[0], strict=True):
+                found = found.gather() if isinstance(found, nd.DistArray) else found
+                np.testing.assert_allclose(found, expected, 1e-4, 1e-4)
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_triangular_factors(kind: str) -> None:
     matrix, right = matrix_of(kind), matrix_of("D", N, 4)
     compare(sl.lu_factor, matrix)
