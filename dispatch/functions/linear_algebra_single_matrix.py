@@ -83,7 +83,8 @@ def by_lapack(function: Function, *operands: DistArray) -> Any:
         return None
     comm, error = runtime.comm, None
     told: list[tuple[type[Warning], Warning | str]] = []
-    wholes = [columns_of(np.reshape(x, (len(x), -1)), x.dtype).on(0) for x in operands]
+    columns: list[Any] = [np.reshape(x, (len(x), -1)) for x in operands]
+    wholes = [columns_of(x, x.dtype).on(0) for x in columns]
     made: Any = None
     if comm.rank == 0:
         parts = [x.reshape(its.shape) for x, its in zip(wholes, operands, strict=True) if x is not None]

@@ -386,7 +386,7 @@ def cho_factor(a: DistArray, lower: bool = False, overwrite_a: bool = False, che
         factor, layout = dealt_columns.rows_of(_cholesky_factor(a, lower), _kind(scipy.linalg.cholesky, a))
         rows, _ = dealt_columns.rows_of(a, factor.dtype)  # whose other triangle stays
         first = row_bounds(layout)[engine.runtime().rank][0]
-        triangle = np.tri(*factor.shape, first if lower else first - 1, dtype=bool)
+        triangle = np.tri(len(factor), len(a), first if lower else first - 1, dtype=bool)
         return engine.from_local(np.where(triangle == lower, factor, rows), layout), lower
 
     return _of_matrices(scipy.linalg.cho_factor, [a], single, check_finite, lower=lower)
