@@ -167,13 +167,15 @@ def _turns(left: HeldTensor, right: HeldTensor, boxes: Sequence[Box], dtype: np.
         pairwise(sorted({*left.points(stack + left.own + axis), *right.points(stack + right.own + axis)}))
         for axis in range(left.summed)
     ]
-    for cell in product(*grid):
-        if box_empty(cell):
-            continue
-        counts = _counts((*largest, *box_shape(cell)), each, at_most(2 * most // 3))
+    cells = [cell for cell in product(*grid) if not box_empty(cell)]
+    longest = [max((cell[axis][1] - cell[axis][0] for cell in cells), default=0) for axis in range(left.summed)]
+    # The stack is divided alike for all cells: what is added up has the same places then.
+    counts = _counts((*largest, *longest), each, at_most(2 * most // 3))[:stack]
+    together = prod(-(-extent // count) for extent, count in zip(largest, counts, strict=True))
+    for cell in cells:
+        parts = list(_divided(cell, _counts(box_shape(cell), each * together, at_most(2 * most // 3))))
         for rank, box in enumerate(boxes):
-            items = list(_divided(box[:stack], counts[:stack]))
-            found[rank] += product(items, _divided(cell, counts[stack:]))
+            found[rank] += product(_divided(box[:stack], counts), parts)
     return [
         its[len(its) * rank // len(boxes) :] + its[: len(its) * rank // len(boxes)] for rank, its in enumerate(found)
     ]

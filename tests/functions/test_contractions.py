@@ -111,6 +111,14 @@ def test_stacks_that_are_broadcast(splits: tuple[int | None, int | None]) -> Non
     _check(np.matmul, (right[0], right[1]), _array((3, 1, 7, 5), splits[1]))
 
 
+@pytest.mark.parametrize("least", [40, 120, 400, 1000])
+def test_stacks_whose_summed_axis_is_cut_unevenly(least: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Items are divided alike whatever the extent of what is summed."""
+    monkeypatch.setattr(pieces, "_LEAST", least)
+    for k in (5, 10, 13):
+        _check(np.matmul, _array((9, 6, k), 2), _array((9, k, 7), 1))
+
+
 def test_nothing_to_sum() -> None:
     x, y = _array((6, 0, 7), 0), _array((6, 0, 5), 2)
     _check(lambda x, y: np.tensordot(x, y, ([0, 1], [0, 1])), x, y)
