@@ -8,7 +8,7 @@
 The kernels are NPBench's own NumPy versions, unchanged; what differs is that their array arguments are distributed.
 Each runs with the smallest preset at which NumPy takes 0.2 s (or with the largest). The first and the third call are
 timed, against NumPy's call just before; results are compared on every rank. A kernel is given up when a call takes more
-than `--limit` seconds. Several copies of the data are in memory.
+than `--limit` seconds. In memory are three copies of the data at most, and the results of two calls.
 """
 
 from __future__ import annotations
@@ -123,10 +123,15 @@ def is_same(ours: list[Any], theirs: list[Any]) -> bool:
     return True
 
 
-def measure(kernel: Benchmark, preset: str | None, limit: float) -> dict[str, Any]:
-    """The row of a kernel."""
+def wrapped_or_copied(x: Any, is_array: bool) -> Any:
+    """An argument for a call that may write to it: a distributed array in the place of an ndarray."""
     import numpy_dist
 
+    return numpy_dist.asarray(x) if is_array and isinstance(x, np.ndarray) else copy.deepcopy(x)
+
+
+def measure(kernel: Benchmark, preset: str | None, limit: float) -> dict[str, Any]:
+    """The row of a kernel."""
     row: dict[str, Any] = {"kernel": kernel.name}
     data: dict[str, Any] = {}
     try:
@@ -139,15 +144,16 @@ def measure(kernel: Benchmark, preset: str | None, limit: float) -> dict[str, An
         for number in range(CALLS):
             with limited(limit):
                 numpys, theirs = kernel.call(copy.deepcopy(data))
-            wrapped = copy.deepcopy(data)
-            for name in kernel.arrays:
-                if isinstance(wrapped[name], np.ndarray):
-                    wrapped[name] = numpy_dist.asarray(wrapped[name])
+            if number:
+                theirs.clear()
+            wrapped = {name: wrapped_or_copied(x, name in kernel.arrays) for name, x in data.items()}
             with limited(limit):
                 ours, results = kernel.call(wrapped)
             row[f"call {number + 1}"] = numpys, ours
             if number == 0:
                 row["same"] = is_same(results, theirs)
+            for kept in (wrapped, results, theirs):  # whose memory the next call needs
+                kept.clear()
     except OutOfTime:
         row["failed"] = f"more than {limit:g} s"
     except Exception as error:
