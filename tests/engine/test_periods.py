@@ -298,6 +298,29 @@ def test_memory_is_constant(ranks: int, steps: int, planned: Planned) -> None:
 
 
 @RANKS
+@pytest.mark.parametrize("looped", [True, False])
+def test_arrays_that_come_in_are_given_back(ranks: int, looped: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A loop, or a program without loops, that reads arrays one after the other holds few of them."""
+    n, few = 1000, 8
+    monkeypatch.setattr(program, "LARGE", few * program.COMES_IN * 8 * n // ranks)
+    monkeypatch.setattr(program, "MOST_BYTES", 3 * program.LARGE)
+
+    def on_rank() -> list:
+        rt = engine.runtime()
+        rt.program._knows_room = True
+        marks = []
+        for k in range(200):
+            x = numpy_dist.asarray(np.full(n, float(k)))
+            exec(compile("y = x * 2\ny += x\ndel y", f"<{0 if looped else k}>", "exec"), {"x": x})
+            del x
+            marks.append(rt.pool.held)
+        return marks
+
+    for outcome in run_tier(ranks, "never", "/nonexistent", on_rank):
+        assert max(outcome.result) <= (3 * few + 2) * 8 * n / ranks + 16 * n
+
+
+@RANKS
 @pytest.mark.parametrize("steps_held_back", [1, 2])
 def test_periods_of_large_results_are_short(
     ranks: int, steps_held_back: int, planned: Planned, monkeypatch: pytest.MonkeyPatch

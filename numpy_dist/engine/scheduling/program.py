@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 _getframe, _capsule = sys._getframe, floating.capsule  # saves look-ups for each statement
 MOST_STATEMENTS = 256
 MOST_BYTES = 1 << 33  # bytes of results, for each rank, that may be pending wherever there is less memory than that
+COMES_IN = 32  # times the bytes of an array that no statement makes count: it is in memory, most results never are
 PATIENCE = 16  # small statements in a row that are recorded since those before them are pending
 WORTH_POSTPONING = 1 << 20  # bytes of results, in all: programs that take long enough for signals to come meanwhile
 
@@ -81,7 +82,7 @@ class Program:
     def __init__(self, runtime: SchedulingRank) -> None:
         self._runtime = runtime
         self._pending = PendingStatements()
-        self._bytes = self._bytes_done = 0  # of results that were ever recorded, and of those that are not pending
+        self._bytes = self._bytes_done = 0  # of results that were ever recorded (see `came_in`), and if not pending
         self._most_bytes = self._bound = MOST_BYTES * runtime.size  # pending ones, and when that is reached
         self._knows_room = False
         self.recorded = 0
@@ -204,6 +205,15 @@ class Program:
         except BaseException:
             self._withdraw(statement)
             raise
+
+    def came_in(self, nbytes: int) -> None:
+        """Note an array that no statement makes, of so many bytes, in the midst of the program.
+
+        Statements that are pending keep their operands, also where nobody else does any more: a loop that brings in an
+        array a step holds those of three periods. So they make a period long enough sooner than results do.
+        """
+        if self._pending:
+            self._bytes += COMES_IN * nbytes
 
     def _has_room(self) -> bool:
         """Whether more results may be pending than were thought to; collective when it is asked for the first time.
