@@ -20,20 +20,21 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from numpy_dist.argument_types import Function, Keywords
-from numpy_dist.dispatch.core import fallback, policy, registry
+from numpy_dist.dispatch.core import fallback, outcome, policy, registry
 from numpy_dist.distarray import operators
 from numpy_dist.distarray.array import AS_STRIDED, MOST_FLAT, DistArray
 from numpy_dist.distarray.exchanges import exchanged
 from numpy_dist.distarray.flat import FlatIterator
 from numpy_dist.distarray.indexing import BASIC, apart
 from numpy_dist.distarray.interface import refuse_as_labels
-from numpy_dist.distarray.operators import call_name, event_name
+from numpy_dist.distarray.operators import REALS, call_name, event_name
 from numpy_dist.engine.data import walks, watch, windows
 from numpy_dist.engine.data.watch import capsule as _capsule
 from numpy_dist.engine.data.windows import FREE, KINDS, hand_over, near
+from numpy_dist.engine.events import floating
 from numpy_dist.engine.memory.handle import Handle, replicated
 from numpy_dist.ir import structure
-from numpy_dist.ir.meta_arrays import is_writeable
+from numpy_dist.ir.meta_arrays import address_of, is_writeable
 from numpy_dist.ir.ops import COMPLEX_EXACT, STRIDE_SENSITIVE
 from numpy_dist.settings import config
 
@@ -43,11 +44,10 @@ if TYPE_CHECKING:
 
 _are_basic = BASIC.issuperset
 _DOUBLE = np.dtype(float)
-_are_integers = frozenset({int, np.int64, np.int32, np.intp}).issuperset
-_new = object.__new__
+_INTEGER_TYPES = frozenset({int, np.int64, np.int32, np.intp})
+_are_integers = _INTEGER_TYPES.issuperset
 _ndarray = np.ndarray
-_REALS = frozenset({int, float, bool, np.float64, np.float32, np.int64, np.int32, np.bool_})
-NUMBERS = _REALS | {complex, np.complex128, np.complex64}
+NUMBERS = REALS | {complex, np.complex128, np.complex64}
 _rules = registry.TABLE
 _slot = vars(Handle)
 _RUNNING: dict[tuple[np.ufunc, str], Function] = {
@@ -169,6 +169,10 @@ def _prepared_for(ufunc: np.ufunc) -> Function | None:
     return _ascending_complex if "F->" in "".join(ufunc.types) else None
 
 
+_PLAIN = frozenset((np.add, np.subtract, np.multiply, np.true_divide))
+"""Ufuncs that NumPy's operators call as they are, which takes longer than to call them."""
+
+
 def _left_to_engine(name: str) -> Function:
     """The method of the array that was handed over."""
     return getattr(DistArray, name)
@@ -179,27 +183,26 @@ def _binary(
 ) -> Callable[[AtHand, object], object]:
     prepared = _prepared_for(ufunc)
     always = ufunc.__name__ in STRIDE_SENSITIVE
+    if ufunc in _PLAIN:
+        operation = ufunc
 
     def method(self: AtHand, other: Any) -> object:
         if not self._window.readable:
             return _left_to_engine(name)(hand_over(self), other)
         mine, kind = self._real, type(other)
-        if kind in NUMBERS:
+        theirs: Any
+        if kind is not AtHand and kind in NUMBERS:
             if windows.eager and not windows.permits(mine.nbytes, name):
                 return _left_to_engine(name)(hand_over(self), other)
             theirs = other
         else:
-            if kind is AtHand and other._window.readable:
-                theirs = other._real
-            else:
-                theirs = elements(other, kind)
-                if theirs is None:
-                    return _left_to_engine(name)(hand_over(self), other)
-            if not (mine.ndim == theirs.ndim == 1 or _is_small(mine, theirs)):
+            theirs = other._real if kind is AtHand and other._window.readable else elements(other, kind)
+            if theirs is None or not (mine.ndim == 1 == theirs.ndim or _is_small(mine, theirs)):
                 return _left_to_engine(name)(hand_over(self), other)
-        if prepared is not None:
-            if always or mine.dtype is not _DOUBLE or (type(theirs) is _ndarray and theirs.dtype is not _DOUBLE):
-                mine, theirs = prepared(mine), prepared(theirs)
+            if prepared is not None and (always or theirs.dtype is not _DOUBLE):
+                theirs = prepared(theirs)
+        if prepared is not None and (always or mine.dtype is not _DOUBLE):
+            mine = prepared(mine)
         state = _capsule()
         known = watch.latest
         if known[0] is not state:
@@ -215,7 +218,7 @@ def _binary(
         if watch.met:
             watch.tell(event_name(ufunc, mine, theirs))
         if type(result) is _ndarray:
-            made: AtHand = _new(AtHand)
+            made = AtHand()
             made._real, made._window = result, FREE
             return made
         return tuple(map(near, result)) if type(result) is tuple and type(result[0]) is _ndarray else result
@@ -238,22 +241,20 @@ def _in_place(name: str, operation: Function, ufunc: np.ufunc) -> Callable[[AtHa
     prepared = _prepared_for(ufunc)
     always = ufunc.__name__ in STRIDE_SENSITIVE
 
-    def method(self: AtHand, other: object) -> object:
+    def method(self: AtHand, other: Any) -> object:
         window = self._window
         mine, kind = self._real, type(other)
-        if kind in NUMBERS:
-            theirs = other
+        if kind is AtHand and other._window.readable:
+            theirs = other._real
         else:
-            theirs = elements(other, kind)
-        if (
-            theirs is None
-            or not window.readable
-            or not (window.writeable or windows.may_be_written(window))
-            or (prepared is not None and _depends_on_target(always, mine))
-        ):
+            theirs = other if kind in NUMBERS else elements(other, kind)
+        if theirs is None or not (window.writeable or (window.readable and windows.may_be_written(window))):
             return _left_to_engine(name)(hand_over(self), other)
-        if prepared is not None and type(theirs) is _ndarray:
-            theirs = _beside(prepared(theirs), mine)
+        if prepared is not None and (always or mine.dtype is not _DOUBLE):
+            if _depends_on_target(always, mine):
+                return _left_to_engine(name)(hand_over(self), other)
+            if type(theirs) is _ndarray:
+                theirs = _beside(prepared(theirs), mine)
         state = _capsule()
         known = watch.latest
         if known[0] is not state:
@@ -288,12 +289,11 @@ def _unary(name: str, operation: Function, ufunc: np.ufunc) -> Callable[[AtHand]
 
 def _metadata(name: str) -> property:
     general: property = getattr(DistArray, name)
-    read = operator.attrgetter(name)
 
     def put(self: AtHand, value: object) -> None:
         setattr(hand_over(self), name, value)
 
-    return property(lambda self: read(self._real), put, doc=general.__doc__)
+    return property(operator.attrgetter(f"_real.{name}"), put, doc=general.__doc__)
 
 
 def _part(name: str) -> property:
@@ -329,6 +329,8 @@ class AtHand(DistArray):
 
     __slots__ = ()
 
+    if not TYPE_CHECKING:
+        __init__ = object.__init__  # in less time than by `object.__new__`: that of the base is for users
     __hash__ = None  # type: ignore[assignment]
     __bool__ = _scalar("__bool__", bool)
     __int__ = _scalar("__int__", int)
@@ -362,9 +364,10 @@ class AtHand(DistArray):
         return array if dtype is None else array.astype(dtype, copy=False)
 
     def __array_function__(self, func: Function, types: Iterable[type], args: tuple, kwargs: Keywords) -> object:
-        if not registry.loaded:
-            registry.load()
         route = ROUTES.get(func)
+        if route is None and not registry.loaded:
+            registry.load()
+            route = ROUTES.get(func)
         if route is not None:
             made = route(args, kwargs)
             if made is not None:
@@ -391,11 +394,11 @@ class AtHand(DistArray):
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: object, **kwargs: object) -> Any:
         if not registry.loaded:
             registry.load()  # lest the array be handed over, for good, where the first function is looked for
+        if type(inputs[0]) in NUMBERS and not kwargs and method == "__call__":
+            operator_of = _REFLECTED.get(ufunc)  # NumPy's scalars do not ask the array's operators
+            if operator_of is not None:
+                return operator_of(self, inputs[0])
         if method == "__call__" and ufunc not in _rules:
-            if not kwargs and type(inputs[0]) in NUMBERS:  # NumPy's scalars do not ask the array's operators
-                operator_of = _REFLECTED.get(ufunc)
-                if operator_of is not None:
-                    return operator_of(self, inputs[0])
             made = _computed(ufunc, inputs, kwargs)
             if made is not None:
                 return made
@@ -419,24 +422,32 @@ class AtHand(DistArray):
         window = self._window
         if not window.readable:
             return DistArray.__getitem__(hand_over(self), key)
-        kind = type(key)
-        if (
-            kind in BASIC
-            or (kind is tuple and len(key) == 2 and type(key[0]) in BASIC and type(key[1]) in BASIC)
-            or (kind is tuple and _are_basic(map(type, key)))
-        ):
-            part = self._real[key]
+        if type(key) is tuple:
+            if len(key) == 2:
+                i, j = key
+                basic = (type(i) is int or type(i) in BASIC) and (type(j) is int or type(j) in BASIC)
+            else:
+                basic = _are_basic(map(type, key))
+        else:
+            basic = type(key) in BASIC
+        if basic:
+            real = self._real
+            part = real[key]
             if type(part) is not _ndarray:
                 if windows.eager:
-                    windows.asked_for(self._real.nbytes)
+                    windows.asked_for(real.nbytes)
                 return part
             if window is FREE:
                 window = windows.family(self)
                 if window is None:
                     return DistArray.__getitem__(hand_over(self), key)
-            return view_at_hand(self, part, window)
-        made = _selected(self, key)
-        return DistArray.__getitem__(hand_over(self), key) if made is None else made
+            if part.nbytes == real.nbytes:
+                return view_at_hand(self, part, window)
+            made = AtHand()
+            made._real, made._window = part, window
+            return made
+        found = _selected(self, key)
+        return DistArray.__getitem__(hand_over(self), key) if found is None else found
 
     def __setitem__(self, key: object, value: object) -> None:
         if (
@@ -520,7 +531,7 @@ AtHand.__module__ = DistArray.__module__
 
 def view_at_hand(x: AtHand, part: np.ndarray, window: windows.Window) -> AtHand:
     """The array at hand of a view of another one."""
-    made: AtHand = _new(AtHand)
+    made = AtHand()
     made._real, made._window = part, window
     whole = window.whole
     if whole is not None:
@@ -553,7 +564,7 @@ def _part_of(x: AtHand, name: str) -> AtHand | None:
     shape = window.whole.shape if window.storage is None else window.storage.shape
     if len(shape) > 1 and real.ndim and real.size and real.shape != shape:
         row, step = shape[-1] * real.itemsize, real.strides[-1]
-        begin = (windows.address(real) - window.address) % row
+        begin = (address_of(real) - window.begin()) % row
         if not 0 <= begin + (real.shape[-1] - 1) * step < row and abs(step) < row:
             return None
     return view_at_hand(x, getattr(real, name), window)
@@ -638,16 +649,26 @@ def key_of(key: object, dtypes: frozenset[str] = _INDICES) -> Any:
 
 def _selected(x: Handle, key: object) -> object:
     """``x[key]`` for masks and arrays of integers; None where they are not at hand."""
-    real, found = x._real, key_of(key)
-    if found is None or real.dtype.char not in KINDS:
+    real, kind = x._real, type(key)
+    if real.dtype.char not in KINDS:
         return None
-    part = real[found]
-    if type(part) is not _ndarray:
-        return part
-    if part.base is real or (part.base is not None and part.base is real.base):
-        return None  # an index that selects a view after all
-    windows.asked_for(real.nbytes)
-    return new_memory(part) if part.nbytes < windows.limit else None
+    index = key._real if kind is AtHand and key._window.readable else key  # type: ignore[attr-defined]
+    if type(index) is _ndarray and index.ndim and index.nbytes < windows.limit and index.dtype.char in _INDICES:
+        part = real[index]
+    else:
+        found = key_of(key)
+        if found is None:
+            return None
+        part = real[found]
+        if type(part) is not _ndarray:
+            return part
+        if part.base is real or (part.base is not None and part.base is real.base):
+            return None  # an index that selects a view after all
+    if windows.eager:
+        windows.asked_for(real.nbytes)
+    if part.nbytes >= windows.limit:
+        return None
+    return near(part) if part.base is None else new_memory(part)
 
 
 def assign(x: Handle, key: Any, value: Any) -> bool:
@@ -656,20 +677,32 @@ def assign(x: Handle, key: Any, value: Any) -> bool:
     if not (window.writeable or (window.readable and windows.may_be_written(window))):
         return False
     real, kind, given = x._real, type(key), type(value)
-    if given in NUMBERS:
-        if not (real.dtype is _DOUBLE and given in _REALS) and not converts(given, real.dtype.char):
+    is_number = given in NUMBERS
+    if is_number:
+        if not (real.dtype is _DOUBLE and given in REALS) and not converts(given, real.dtype.char):
             return False
-        if kind is tuple and len(key) == real.ndim:
-            if (len(key) == 2 and type(key[0]) is int is type(key[1])) or _are_integers(map(type, key)):
-                real[key] = value  # an element
-                return True
-    basic = kind in BASIC or (kind is tuple and _are_basic(map(type, key)))
+        if kind is tuple:
+            is_element = len(key) == real.ndim and _are_integers(map(type, key))
+        else:
+            is_element = kind in _INTEGER_TYPES and real.ndim == 1
+        if is_element:
+            real[key] = value
+            return True
+    if kind is tuple:
+        basic = (len(key) == 2 and type(key[0]) in BASIC and type(key[1]) in BASIC) or _are_basic(map(type, key))
+    else:
+        basic = kind in BASIC
     if not basic:  # a mask over a large array is left to the engine, which may fuse it
         key = key_of(key, _INDICES if type(x) is AtHand else _INTEGERS)
         if key is None or real.dtype.char not in KINDS:
             return False
-    if given not in NUMBERS:
-        value = value._real if given is AtHand and value._window.readable else elements(value, given)
+    overlaps = False
+    if not is_number:
+        if given is AtHand and value._window.readable:
+            overlaps = value._window is window
+            value = value._real
+        else:
+            overlaps, value = True, elements(value, given)
         if value is None or (value.dtype is not real.dtype and not casts(value.dtype, real.dtype)):
             return False
     if basic:
@@ -677,7 +710,7 @@ def assign(x: Handle, key: Any, value: Any) -> bool:
         if type(part) is _ndarray:
             if part.nbytes >= windows.usual and not windows.permits(part.nbytes):
                 return False
-            part[...] = value if given in NUMBERS else apart(value, part)
+            part[...] = apart(value, part) if overlaps else value
             return True
         if type(value) is _ndarray:
             return False
@@ -688,7 +721,7 @@ def assign(x: Handle, key: Any, value: Any) -> bool:
 def converts(kind: type, char: str) -> bool:
     """Whether a number becomes one of a dtype without a floating-point event, and with no error but NumPy's own."""
     if char == "d" or char == "D":
-        return char == "D" or kind in _REALS
+        return char == "D" or kind in REALS
     return _CHARS.get(kind) == char or (kind is int and char in "bBhHiIlLqQ")
 
 
@@ -730,9 +763,13 @@ def is_method_ours(ufunc: np.ufunc, method: str) -> bool:
 
 def product(args: tuple, kwargs: Keywords, name: str = "dot") -> object:
     """`numpy.dot` or `numpy.matmul` of arrays at hand; None for others."""
-    if len(args) != 2 or (kwargs and kwargs.keys() != {"out"}):
+    if len(args) != 2:
         return None
-    if not kwargs or kwargs["out"] is None:
+    if not kwargs:
+        return _product(name, args[0], args[1])
+    if kwargs.keys() != {"out"}:
+        return None
+    if kwargs["out"] is None:
         return _product(name, *args)
     out: Any = kwargs["out"][0] if type(kwargs["out"]) is tuple else kwargs["out"]
     target, a, b = writeable(out), *(elements(x, type(x)) for x in args)
@@ -772,17 +809,34 @@ def _are_stacks(a: np.ndarray, b: np.ndarray) -> bool:
     return stacked and a.shape[-1] == inner and in_pieces
 
 
+def _vector_product(name: str, a: np.ndarray, b: np.ndarray) -> object:
+    """The product of two vectors of 2 elements and more: the method has the bits of `matmul`, in half of its time."""
+    state = _capsule()
+    known = watch.latest
+    if known[0] is not state:
+        known = watch.look(state)
+    if not known[3] and name != "dot":
+        return watch.applied(_NAMED[name], name, (a, b))
+    try:
+        made = known[2](_ndarray.dot, a, b)
+    except BaseException as error:
+        if not watch.is_busy(error) and type(error) is not FloatingPointError:
+            raise
+        return watch.applied(_NAMED[name], name, (a, b))  # whose error says this name
+    if watch.met:
+        watch.tell(name)
+    return made
+
+
 def _product(name: str, left: object, right: object) -> object:
     """``left @ right`` for vectors and matrices at hand, as the engine computes it; None for others."""
     if type(left) is AtHand is type(right) and left._window.readable and right._window.readable:
         a, b = left._real, right._real
-        shape = a.shape
-        if len(shape) == 1 and shape == b.shape > _ONE and a.dtype is b.dtype and a.strides > _NONE < b.strides:
-            if name == "matmul":
-                return watch.applied(np.matmul, name, (a, b))
-            if _DOT_TELLS:  # its bits are those of `matmul`, in half of the time
-                return watch.applied(_ndarray.dot, name, (a, b))
-    a, b = elements(left, type(left)), elements(right, type(right))
+        if a.ndim == 1 == b.ndim and len(a) == len(b) > 1 and a.dtype is b.dtype:
+            if a.strides[0] > 0 < b.strides[0] and _DOT_TELLS:
+                return _vector_product(name, a, b)
+    else:
+        a, b = elements(left, type(left)), elements(right, type(right))
     if a is None or b is None or a.dtype is not b.dtype or not (a.ndim and b.ndim):
         return None
     if name == "dot" and a.shape == b.shape == _ONE and a.dtype.char in "fd" and _DOT_TELLS:
@@ -890,13 +944,14 @@ def _computed(ufunc: np.ufunc, inputs: tuple, kwargs: Keywords) -> object:
     name, name_of, prepared = call
     out: Any = None
     if kwargs:
+        if "out" not in kwargs:
+            return _of_dtype(ufunc, inputs, kwargs)
         out = _target(call, kwargs)
         if out is None:
             return None
-        mask = kwargs.get("where", True)
-        if mask is not True:
-            mask = elements(mask, type(mask))
-            if mask is None or mask.dtype.char != "?" or mask.nbytes >= windows.limit:
+        if kwargs.get("where", True) is not True:
+            mask = _mask(kwargs["where"])
+            if mask is None:
                 return None
             kwargs = {**kwargs, "where": mask}
     values = []
@@ -923,10 +978,55 @@ def _computed(ufunc: np.ufunc, inputs: tuple, kwargs: Keywords) -> object:
         if type(made) is tuple:
             return tuple(map(near, made)) if type(made[0]) is _ndarray else made
         return near(made) if type(made) is _ndarray else made
-    if prepared is not None:
-        values = [_beside(x, out) if type(x) is _ndarray else x for x in values]
-    watch.watched(ufunc, told, *values, **{**kwargs, "out": out})
+    _write_to(ufunc, call, values, {**kwargs, "out": out})
     return kwargs["out"][0]
+
+
+def _write_to(ufunc: np.ufunc, call: _UfuncCall, values: list[Any], kwargs: Keywords) -> None:
+    """Let a ufunc write to ``kwargs["out"]``."""
+    out = kwargs["out"]
+    if call.prepared is not None:
+        values = [_beside(x, out) if type(x) is _ndarray else x for x in values]
+    alike = len(values) < 2 or type(values[0]) is type(values[1])
+    told = call.name if alike else call.name_of(*values)
+    if len(kwargs) == 1 and ufunc is not np.maximum and ufunc is not np.minimum:  # which want it by its name
+        watch.applied(ufunc, told, (*values, out))
+    else:
+        watch.watched(ufunc, told, *values, **kwargs)
+
+
+def _mask(where: object) -> np.ndarray | None:
+    """A mask of elements that are at hand; None for others."""
+    mask = elements(where, type(where))
+    return None if mask is None or mask.dtype.char != "?" or mask.nbytes >= windows.limit else mask
+
+
+def _of_dtype(ufunc: np.ufunc, inputs: tuple, kwargs: Keywords) -> object:
+    """A ufunc of real numbers in a dtype that is asked for; None for others, and where bits depend on strides.
+
+    NumPy tells whether the cast or the operation has met an event; as a part of another function it is the engine's.
+    """
+    if kwargs.keys() - _CONVERTING or ufunc.__name__ in STRIDE_SENSITIVE or ufunc.nout > 1:
+        return None
+    if floating.name_told("") != "":
+        return None
+    values = [x if type(x) in REALS else elements(x, type(x)) for x in inputs]
+    arrays = [x for x in values if type(x) is _ndarray]
+    if any(x is None for x in values) or any(x.dtype.kind == "c" or x.nbytes >= windows.limit for x in arrays):
+        return None
+    wanted = kwargs.get("dtype")
+    if isinstance(wanted, type) and wanted in REALS:
+        wanted = np.dtype(wanted)
+    if not isinstance(wanted, np.dtype) or wanted.kind == "c" or wanted.char not in KINDS:
+        return None
+    if not _is_small(arrays[0], arrays[-1]):
+        return None
+    with outcome.Retold():
+        made = ufunc(*values, **kwargs)
+    return near(made) if type(made) is _ndarray else made
+
+
+_CONVERTING = frozenset({"dtype", "casting"})
 
 
 def _target(call: _UfuncCall, kwargs: Keywords) -> np.ndarray | None:
@@ -954,7 +1054,9 @@ _CASTINGS = frozenset({"unsafe", "same_kind"})
 
 _NAMES: dict[np.ufunc, tuple[str, ...]] = {**operators.OPERATORS, np.matmul: ("__matmul__", "__rmatmul__")}
 _FAST: dict[str, Function] = {}
-_REFLECTED: dict[np.ufunc, Callable[[AtHand, object], object]] = {}
+_FAST_REFLECTED: dict[Key, Callable[[AtHand, object], object]] = {}
+_REFLECTED: dict[Key, Callable[[AtHand, object], object]] = {}
+"""Those of ufuncs for which nobody else has rules."""
 
 
 def _define() -> None:
@@ -977,9 +1079,10 @@ def _define() -> None:
                 _FAST[name] = _binary(name, divmod if ufunc is np.divmod else getattr(operator, name), ufunc)
             elif base.startswith("r") and name in plain:
                 forward = divmod if ufunc is np.divmod else getattr(operator, names[0])
-                _FAST[name] = _REFLECTED[ufunc] = _binary(name, forward, ufunc, reflected=True)
+                _FAST[name] = _FAST_REFLECTED[ufunc] = _binary(name, forward, ufunc, reflected=True)
             else:
                 _FAST[name] = _in_place(name, getattr(operator, name), ufunc)
+    _REFLECTED.update(_FAST_REFLECTED)
     _FAST.update({name: vars(AtHand)[name] for name in _NAMES[np.matmul]})
     for name, made in _FAST.items():
         setattr(AtHand, name, made)
@@ -993,6 +1096,10 @@ def _route(key: Key) -> None:
     names = _NAMES.get(key, ()) if isinstance(key, np.ufunc) else ()
     record = _rules.get(key) if names else None
     outside = record is not None and not record.rules[0].house
+    if outside:
+        _REFLECTED.pop(key, None)
+    elif key in _FAST_REFLECTED:
+        _REFLECTED[key] = _FAST_REFLECTED[key]
     for name in names:
         setattr(AtHand, name, _to_engine(name) if outside else _FAST[name])
 

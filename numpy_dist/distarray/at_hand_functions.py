@@ -327,6 +327,27 @@ def _method(name: str, function: Function) -> Function:
     return method
 
 
+def _shaping(name: str, function: Function) -> Function:
+    """A method whose result is a view where it can be, and that takes integers."""
+    by_numpy, call = _method(name, function), getattr(np.ndarray, name)
+
+    @functools.wraps(by_numpy, updated=())
+    def method(self: AtHand, *args: object, **kwargs: object) -> object:
+        window, real = self._window, self._real
+        if kwargs or not window.readable or real.dtype.kind == "c" or function not in ROUTES:
+            return by_numpy(self, *args, **kwargs)
+        if not _ARE_EXTENTS(map(type, args)) and not (len(args) == 1 and type(args[0]) is tuple):
+            return by_numpy(self, *args, **kwargs)
+        made, whole = call(real, *args), real if real.base is None else real.base
+        if made is real or (made.base is not whole and made.base is not real):
+            return by_numpy(self, *args, **kwargs)  # new memory
+        if window is FREE:
+            window = windows.family(self)  # type: ignore[assignment]
+        return by_numpy(self, *args, **kwargs) if window is None else view_at_hand(self, made, window)
+
+    return method
+
+
 def _composed_method(name: str, function: Function) -> Function:
     """A method that the house composes of other functions, each of which may be at once."""
     general = getattr(DistArray, name)
@@ -552,6 +573,8 @@ _METHODS: dict[str, Function] = {
     **{name: getattr(np, name) for name in ("swapaxes", "take", "transpose")},
 }
 """Methods of ndarray, and the functions whose rules they follow."""
+_SHAPING = frozenset(("ravel", "reshape", "squeeze", "swapaxes", "transpose"))
+_ARE_EXTENTS = frozenset([int]).issuperset
 _HOUSE: dict[Key, Function] = {
     function: _computed_by(function)
     for function in (np.dot, np.einsum, *_VECTORS, *_PARTS, *_FOLDS, *VIEWS, *TOLD, *NEW, *SHORT)
@@ -592,7 +615,7 @@ def _define() -> None:
     for name in ("sum", "mean", "max", "min", "any", "all"):
         setattr(AtHand, name, _folding(name, getattr(np, name)))
     for name, function in _METHODS.items():
-        setattr(AtHand, name, _method(name, function))
+        setattr(AtHand, name, (_shaping if name in _SHAPING else _method)(name, function))
     AtHand.sort = _sort  # type: ignore[method-assign, assignment]
     AtHand.partition = _partition  # type: ignore[method-assign, assignment]
     for name in ("std", "var"):

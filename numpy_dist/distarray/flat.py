@@ -11,6 +11,7 @@ from numpy.typing import DTypeLike
 
 from numpy_dist import engine
 from numpy_dist.argument_types import Function, Keywords
+from numpy_dist.distarray.operators import REALS
 from numpy_dist.engine.data import windows
 from numpy_dist.ir import structure
 
@@ -24,6 +25,15 @@ def _count(key: Any) -> int:
 def _repeated(values: Any, count: int) -> Any:
     """One value, or so many: the given ones again and again, as often as they fit, as flatiter does."""
     return values if values.size in (1, count) else np.resize(values, count)
+
+
+def _position(number: int, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The indices of an element by its number in C order."""
+    found = []
+    for length in shape[:0:-1]:
+        number, index = divmod(number, length)
+        found.append(index)
+    return (number, *found[::-1]) if shape else ()
 
 
 _END = object()
@@ -146,11 +156,12 @@ class FlatIterator:
         return np.broadcast_to(np.zeros((), bool), (self.base.size,))
 
     def __getitem__(self, key: object) -> Any:
-        if not isinstance(key, bool | np.bool_):
-            self._rewind()
         if type(key) is int and (seen := windows.seen(self._base)) is not None:
+            self._index, self._values = 0, None
             windows.asked_for(seen.nbytes)
             return seen.flat[key]
+        if not isinstance(key, bool | np.bool_):
+            self._rewind()
         try:
             found = self._flattened()[self._index_of(key)]
         except IndexError:
@@ -160,6 +171,12 @@ class FlatIterator:
 
     def __setitem__(self, key: object, value: object) -> None:
         base = self.base
+        if type(key) is int and type(value) in REALS and (seen := windows.seen(base)) is not None:
+            size = seen.size
+            if seen.dtype.char == "d" and -size <= key < size:
+                self._index, self._values = 0, None
+                base[_position(key % size, seen.shape)] = value
+                return
         if not engine.may_write(base._array):
             raise ValueError("underlying array is read-only")
         if not isinstance(key, bool | np.bool_):

@@ -16,7 +16,7 @@ from numpy_dist import engine
 from numpy_dist.dispatch.core import fallback, policy, registry
 from numpy_dist.dispatch.core.noting import Noted
 from numpy_dist.distarray.exchanges import exchanged
-from numpy_dist.distarray.operators import PLAIN, numpy_stand_in, wrap, wrap_of
+from numpy_dist.distarray.operators import PLAIN, REALS, numpy_stand_in, wrap, wrap_of
 from numpy_dist.engine.data import watch, windows
 from numpy_dist.ir import structure
 
@@ -27,6 +27,7 @@ _are_integers = frozenset({int}).issuperset
 _are_bounds = frozenset({int, NoneType}).issuperset
 _LISTED = 64  # items of a list that is looked at for what it selects
 _ndarray = np.ndarray
+_DOUBLE = np.dtype(float)
 _new = object.__new__
 _BLOCK_BYTES = 1 << 16
 _LOOP = 1000  # elements read one by one, after which a loop is told what it costs
@@ -82,8 +83,10 @@ def _picks_few(key: object, shape: tuple[int, ...], itemsize: int) -> bool:
     return bool(shapes) and count * prod(map(prod, shapes)) * itemsize < windows.limit
 
 
-def _picked(x: engine.Handle, key: object) -> object:
+def _picked(x: engine.Handle, key: Any) -> object:
     """What such an index selects of a sharded array that is seen through its window; None elsewhere."""
+    if type(key) is windows.class_at_hand and x._window.readable and x._real.ndim == 1:  # one value for each position
+        return None if key._real.dtype.kind == "b" else windows.picked(x, key)
     if not windows.limit or not _picks_few(key, x._array.shape, x._array.itemsize):
         return None
     if not (x._window.readable or windows.can_open(x)):
@@ -222,38 +225,10 @@ class Indexing(engine.Handle):
     @overload
     def __getitem__(self, key: tuple[object, ...]) -> Self: ...
     def __getitem__(self, key: Any) -> Any:
-        kind = type(key)
-        if self._storage is not None:
-            window = self._window
-            if window.readable and (
-                kind in BASIC
-                or (kind is tuple and len(key) == 2 and type(key[0]) in BASIC and type(key[1]) in BASIC)
-                or (kind is tuple and _are_basic(map(type, key)))
-            ):
-                part = self._real[key]
-                if window.walk is not None:
-                    window.walk.looked(key)
-                if type(part) is not _ndarray:
-                    if windows.eager:
-                        windows.asked_for(self._real.nbytes)
-                    return part
-                nbytes = part.nbytes
-                if nbytes < windows.limit and nbytes != self._real.nbytes:
-                    near: engine.Handle = _new(windows.class_at_hand)  # as `windows.at_hand` does
-                    near._real, near._window = part, window
-                    return near
-            made = _selected(self, key, True)
-            if made is not None:
-                if made._array.nbytes < windows.limit and windows.can_open(self, used=False):
-                    return self[key] if made._array.nbytes != self._array.nbytes else made
-                return made
-            if windows.limit and not self._window.readable and is_basic(key) and _opens(self, key):
-                return self[key]
-            made = _picked(self, key)
-            if made is not None:
-                return made
-        if kind in BASIC or (kind is tuple and _are_basic(map(type, key))):
-            if self._storage is None:
+        made: Any
+        if self._storage is None:
+            kind = type(key)
+            if kind in BASIC or (kind is tuple and _are_basic(map(type, key))):
                 part = self._array[key]
                 if type(part) is not _ndarray:
                     return _agreed(part) if isinstance(part, np.generic) else wrap_of(self, part)
@@ -261,8 +236,59 @@ class Indexing(engine.Handle):
                 made._array, made._storage = part, None
                 made._owner = self if self._array.base is None else getattr(self, "_owner", self)
                 return made
-            return self._owned(self._view(structure.index, key)) if kind is slice else self._basic_view(key)
-        if kind is _ndarray and self._storage is None and key.dtype.kind in "iub":
+            return self._part(key)
+        window = self._window
+        if not window.readable:
+            made = _selected(self, key, True)
+            if made is not None and made._array.nbytes >= windows.limit:
+                return made
+            return self._sharded_part(key, made)
+        if type(key) is tuple:
+            if len(key) == 2:
+                i, j = key
+                basic = (type(i) is int or type(i) in BASIC) and (type(j) is int or type(j) in BASIC)
+            else:
+                basic = _are_basic(map(type, key))
+        else:
+            basic = type(key) in BASIC
+        if not basic:
+            made = _picked(self, key)
+            return self._sharded_part(key, _selected(self, key, True)) if made is None else made
+        part = self._real[key]
+        if window.walk is not None:
+            window.walk.looked(key)
+        if type(part) is not _ndarray:
+            if windows.eager:
+                windows.asked_for(self._real.nbytes)
+            return part
+        nbytes = part.nbytes
+        if nbytes < windows.limit and (nbytes < window.least or nbytes != self._real.nbytes):
+            near = windows.class_at_hand()  # as `windows.at_hand` does
+            near._real, near._window = part, window
+            return near
+        return self._sharded_part(key, _selected(self, key, True))
+
+    def _sharded_part(self, key: Any, made: Any) -> Any:
+        """`x[key]` of a sharded array that is not seen through its window, or not for this index.
+
+        `made` is what a table has for the index (`handle.selected`), or None.
+        """
+        if made is not None:
+            if made._array.nbytes < windows.limit and windows.can_open(self, used=False):
+                return self[key] if made._array.nbytes != self._array.nbytes else made
+            return made
+        basic = is_basic(key)
+        if windows.limit and not self._window.readable and basic and _opens(self, key):
+            return self[key]
+        if not self._window.readable and (made := _picked(self, key)) is not None:
+            return made
+        if basic:
+            return self._owned(self._view(structure.index, key)) if type(key) is slice else self._basic_view(key)
+        return self._part(key)
+
+    def _part(self, key: Any) -> Any:
+        """`x[key]` for fields, arrays of indices, and what counts as integers."""
+        if type(key) is _ndarray and self._storage is None and key.dtype.kind in "iub":
             return wrap(type(self), self._array[key])
         if _fields(key):
             return self._view(structure.fields, key)
@@ -275,7 +301,21 @@ class Indexing(engine.Handle):
         return self._sharded_items(items)
 
     def __setitem__(self, key: Any, value: object) -> None:
-        if type(key) is int and isinstance(value, (engine.Handle, np.void)):
+        if type(value) in REALS:  # most often to an element
+            if type(key) is tuple:
+                axes = 2 if len(key) == 2 and type(key[0]) is int is type(key[1]) else 0
+            else:
+                axes = 1 if type(key) is int else 0
+            if axes:
+                if self._storage is None:
+                    self._array[key] = value
+                    return
+                if self._window.writeable:
+                    real = self._real
+                    if real.dtype is _DOUBLE and real.ndim == axes:  # which takes any of these as it is
+                        real[key] = value
+                        return
+        elif type(key) is int and isinstance(value, (engine.Handle, np.void)):
             if "shuffle" in (frame := sys._getframe(1)).f_code.co_names:
                 value = exchanged(self, key, value, frame)
         try:
@@ -292,25 +332,29 @@ class Indexing(engine.Handle):
                     return
             kind = type(key)
             basic = kind in BASIC or (kind is tuple and _are_basic(map(type, key)))
-            if basic and self._storage is None:
-                if type(value) in PLAIN:
-                    self._array[key] = value
-                    return
-                seen = windows.elements_at_hand(value)
-                if seen is not None and seen.dtype is self._array.dtype:
-                    self._array[key] = seen
-                    return
-                if not _is_sharded(value):
-                    value, array = _plain(value), self._array
-                    if type(value) is _ndarray and value.base is (array if array.base is None else array.base):
-                        value = apart(value, np.asarray(array[key]))
-                    array[key] = value
-                    return
-            self._set(key, value, basic)
+            if not (basic and self._storage is None and self._set_replicated(key, value)):
+                self._set(key, value, basic)
         except (IndexError, OverflowError, TypeError, ValueError):
             if not engine.may_write(self._array):  # which NumPy says before it looks at the index
                 raise ValueError("assignment destination is read-only") from None
             raise
+
+    def _set_replicated(self, key: Any, value: Any) -> bool:
+        """Assign to a part of a replicated array what is no sharded array; whether that was done."""
+        if type(value) in PLAIN:
+            self._array[key] = value
+            return True
+        seen = windows.elements_at_hand(value)
+        if seen is not None and seen.dtype is self._array.dtype:
+            self._array[key] = seen
+            return True
+        if _is_sharded(value):
+            return False
+        value, array = _plain(value), self._array
+        if type(value) is _ndarray and value.base is (array if array.base is None else array.base):
+            value = apart(value, np.asarray(array[key]))
+        array[key] = value
+        return True
 
     def _set(self, key: Any, value: object, basic: bool) -> None:
         if basic:

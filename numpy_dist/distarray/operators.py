@@ -13,7 +13,7 @@ from numpy_dist import engine
 from numpy_dist.argument_types import Function, Keywords
 from numpy_dist.dispatch.core import fallback, protocol, registry
 from numpy_dist.engine.data import watch, windows
-from numpy_dist.ir.ops import UFUNC_OPS, Op, op_of
+from numpy_dist.ir.ops import STRIDE_SENSITIVE, UFUNC_OPS, Op, op_of
 from numpy_dist.ir.rules import broadcast_shapes
 
 if TYPE_CHECKING:
@@ -32,6 +32,8 @@ Operator = Callable[[engine.Handle, object], Any]
 PLAIN = frozenset(
     {int, float, complex, bool, np.ndarray, np.float64, np.float32, np.int64, np.int32, np.bool_, np.complex128}
 )
+REALS = frozenset({int, float, bool, np.float64, np.float32, np.int64, np.int32, np.bool_})
+"""Types of numbers that become doubles without an event."""
 _PYTHONS = frozenset({int, float, complex})
 _SINGLE = 2.0**128 - 2.0**103  # and more is no finite number of single precision
 _EVENTFUL = frozenset(
@@ -42,6 +44,7 @@ _EVENTFUL = frozenset(
 """Ufuncs that meet floating-point events often enough to be watched, where the array is replicated and small."""
 _new = object.__new__
 _ndarray = np.ndarray
+_DOUBLE = np.dtype(float)
 _ARRAYS = (engine.Handle, np.ndarray)
 _elementwise = engine.elementwise
 _replay = engine.replay
@@ -205,7 +208,8 @@ def _reflected(operation: Function, ufunc: np.ufunc) -> Operator:
 
 
 def _in_place(operation: Function, ufunc: np.ufunc) -> Operator:
-    op, operation = op_of(ufunc), _told(operation, ufunc, in_place=True)
+    op, plain, operation = op_of(ufunc), operation, _told(operation, ufunc, in_place=True)
+    takes_any = ufunc.__name__ not in STRIDE_SENSITIVE  # strides
 
     def in_place(self: engine.Handle, other: Any) -> object:
         if self._storage is not None:
@@ -226,6 +230,11 @@ def _in_place(operation: Function, ufunc: np.ufunc) -> Operator:
         if kind in PLAIN and self._storage is None:
             operation(self._array, other)
             return self
+        if kind is windows.class_at_hand and takes_any and self._storage is None and other._window.readable:
+            mine, theirs = self._array, other._real
+            if mine.dtype is _DOUBLE is theirs.dtype:
+                watch.applied(plain, ufunc.__name__, (mine, theirs))
+                return self
         if kind is windows.class_at_hand and windows.computed(ufunc, (self, other), {"out": (self,)}) is not None:
             return self
         value = _operand_in_place(other)

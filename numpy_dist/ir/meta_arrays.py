@@ -46,10 +46,18 @@ def _field_is_where_we_think() -> bool:
 
 if _field_is_where_we_think():
 
+    def address_of(array: np.ndarray) -> int:
+        """Address of the first element of an array."""
+        return _address_at(id(array) + _DATA_FIELD).value
+
     def offset_of(meta_array: np.ndarray) -> int:
         """Byte offset of a meta array in its storage's virtual array."""
         return _address_at(id(meta_array) + _DATA_FIELD).value - _ANCHOR_ADDRESS
 else:  # another object layout (free-threaded or debug builds): the slow, documented way
+
+    def address_of(array: np.ndarray) -> int:
+        """Address of the first element of an array."""
+        return array.__array_interface__["data"][0]
 
     def offset_of(meta_array: np.ndarray) -> int:
         """Byte offset of a meta array in its storage's virtual array."""

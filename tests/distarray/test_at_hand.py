@@ -672,7 +672,7 @@ def test_an_interrupt_leaves_the_error_state(
 ) -> None:
     row, state, calls = large[0], np.geterr(), []
     large[1] / 2  # the state is known
-    seen, stand_in, run = watch.latest
+    seen, stand_in, run, nameless = watch.latest
 
     def interrupted(*call: Any) -> None:
         for step in range(moment + 1):  # as a signal's handler does, before the operation or after it
@@ -680,7 +680,7 @@ def test_an_interrupt_leaves_the_error_state(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as context, pytest.raises(KeyboardInterrupt):
-        context.setattr(watch, "latest", (seen, stand_in, interrupted))
+        context.setattr(watch, "latest", (seen, stand_in, interrupted, nameless))
         work(row)
     assert len(calls) > moment
     assert np.geterr() == state and not watch.met
@@ -901,3 +901,84 @@ def test_the_first_call_of_a_process_is_at_once(call: str) -> None:
     at_once = not (call.startswith("np.dot") and np.__version__.startswith("2.1."))
     script += f"assert (type(made) is type(row)) is {at_once}, type(made)"
     subprocess.run([sys.executable, "-c", script], check=True, timeout=120)
+
+
+@pytest.mark.parametrize("state", ["warn", "raise", "log", "ignore"])
+@pytest.mark.parametrize("product", [operator.matmul, np.dot], ids=["matmul", "dot"])
+def test_products_of_vectors_tell_events_by_the_name_that_numpy_has(large: Any, product: Any, state: Any) -> None:
+    class Log:
+        def write(self, text: str) -> None:
+            logged.append(text)
+
+    def told(x: Any) -> list[str]:
+        logged.clear()
+        with np.errstate(over=state, call=Log()), warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always")
+            try:
+                product(x[1], x[1, ::-1][::-1])
+            except FloatingPointError as error:
+                return [str(error)]
+        return [*(f"{warning.filename}: {warning.message}" for warning in found), *logged]
+
+    logged: list[str] = []
+    large[1] = 1e300
+    theirs = told(large.gather())
+    assert told(large) == theirs and any("overflow" in text for text in theirs) is (state != "ignore")
+
+
+def test_numpys_scalars_meet_overrides_of_their_ufunc(large: Any) -> None:
+    row = large[3]
+    assert type(np.float64(2) * row) is AtHand
+    with nd.overriding(np.multiply, lambda *args, **kwargs: nd.asarray(np.full(N, 0.5))):
+        assert float((np.float64(2) * row)[1]) == float((row * np.float64(2))[1]) == 0.5
+    assert type(np.float64(2) * large[3]) is AtHand
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.dtype("f4"), float])
+def test_ufuncs_in_another_dtype_are_at_hand(large: Any, dtype: Any) -> None:
+    row, theirs = large[3], np.arange(N * N, dtype=float).reshape(N, N)[3]
+    found = np.multiply(row, 1.1, dtype=dtype, casting="same_kind")
+    expected = np.multiply(theirs, 1.1, dtype=dtype, casting="same_kind")
+    assert type(found) is AtHand and found.dtype == expected.dtype
+    assert found.gather().tobytes() == expected.tobytes()
+    with pytest.raises(TypeError):
+        np.multiply(row, 1.1, dtype=np.int32, casting="same_kind")
+
+
+def test_a_small_array_takes_what_is_at_hand_and_warns_at_the_users_line(large: Any) -> None:
+    small = nd.asarray(np.full(4, 1e308))
+    assert type(small) is not AtHand
+    with pytest.warns(RuntimeWarning, match="overflow encountered in add") as found:
+        large[0, :4] = 1e308
+        small += large[0, :4]
+    assert found[0].filename == __file__
+    assert np.isinf(small.gather()).all()
+
+
+@pytest.mark.parametrize("key", [0, 5, -1, N * N - 1])
+def test_elements_are_set_by_their_number(large: Any, key: int) -> None:
+    theirs = np.arange(N * N, dtype=float).reshape(N, N)
+    large[0]
+    for x in (large, theirs):
+        x.flat[key] = 7.5
+        x[:, ::-2].flat[key // 3] = 8
+    np.testing.assert_array_equal(large.gather(), theirs)
+    for wrong in (N * N, -N * N - 1):
+        with pytest.raises(IndexError) as expected:
+            theirs.flat[wrong] = 1
+        with pytest.raises(IndexError) as error:
+            large.flat[wrong] = 1
+        assert str(error.value) == str(expected.value)
+
+
+def test_what_a_vector_at_hand_picks_is_at_hand() -> None:
+    with config(MIN_SHARD_BYTES=SMALL, AT_ONCE=SMALL):
+        x, places = nd.asarray(np.arange(N * N) * 0.5), nd.asarray(np.arange(N * N)[::-1].copy())
+        x[0], places[0]
+        picked = x[places[3:9]]
+        assert type(picked) is AtHand
+        np.testing.assert_array_equal(picked.gather(), (np.arange(N * N) * 0.5)[::-1][3:9])
+        chosen = x[3:9][places[3:9] > N * N - 7]
+        np.testing.assert_array_equal(chosen.gather(), np.arange(3, 9)[: len(chosen)] * 0.5)
+        with pytest.raises(IndexError, match="out of bounds"):
+            x[(places + 1)[:3]]

@@ -255,7 +255,8 @@ INTO: dict[str, Any] = {
 
 
 INTO_BY_ENGINE = {
-    *((name, kind) for name in ("flat", "wrong shape", "wrong dtype") for kind in "dflD"),
+    *((name, kind) for name in ("wrong shape", "wrong dtype") for kind in "dflD"),
+    *(("flat", kind) for kind in "flD"),
     *(
         (name, "D")
         for name in ("masked", "masked by a row", "masked division", "masked logarithm", "masked exponential")

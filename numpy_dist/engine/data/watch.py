@@ -31,9 +31,11 @@ met: list[tuple[int, str]] = []
 capsule = floating.capsule
 
 _MOST = 64
-_WATCHING: dict[int, tuple[object, object, Function]] = {}
-latest: tuple[object, object, Function] = (None, None, operator.call)
-"""The error state that was seen last, the one that stands in for it, and what calls a function under that."""
+Known = tuple[object, object, Function, bool]
+_WATCHING: dict[int, Known] = {}
+latest: Known = (None, None, operator.call, False)
+"""The error state that was seen last, the one that stands in for it, what calls a function under that, and whether
+NumPy tells nobody the name of the function."""
 
 
 def _note(kind: str, flag: int) -> None:
@@ -53,7 +55,7 @@ except (ImportError, AttributeError):  # another NumPy: it warns at our lines
     _make = None
 
 
-def look(now: object) -> tuple[object, object, Function]:
+def look(now: object) -> Known:
     """An error state and what stands in for it, as `latest`."""
     global latest
     found = _WATCHING.get(id(now))
@@ -65,14 +67,15 @@ def look(now: object) -> tuple[object, object, Function]:
     return found
 
 
-def _watching(now: object) -> tuple[object, Function]:
+def _watching(now: object) -> tuple[object, Function, bool]:
     state = np.geterr()
+    nameless = _make is not None and {"warn", "ignore", "raise"}.issuperset(state.values())
     if _make is None or "warn" not in state.values() or not {"call", "log"}.isdisjoint(state.values()):
-        return now, operator.call
+        return now, operator.call, nameless
     made = _make(call=_note, **{kind: "call" if action == "warn" else action for kind, action in state.items()})
     context = Context()
     context.run(_exchange, made)
-    return made, context.run
+    return made, context.run, nameless
 
 
 def forget() -> list[str]:

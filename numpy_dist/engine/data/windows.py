@@ -29,7 +29,7 @@ from numpy_dist.engine.memory.storage import Storage
 from numpy_dist.engine.runtime import Runtime, runtime
 from numpy_dist.engine.scheduling.eagerness import register_limit
 from numpy_dist.engine.scheduling.program import register_walks
-from numpy_dist.ir.meta_arrays import is_writeable, offset_of, placed
+from numpy_dist.ir.meta_arrays import address_of, is_writeable, offset_of, placed
 from numpy_dist.ir.statements import Ref
 from numpy_dist.ir.views import view_of
 from numpy_dist.settings import config
@@ -101,9 +101,11 @@ class Window:
     storage : Storage or None
         Whose memory it is; None for memory of NumPy's, of which the engine does not know.
     address : int
-        Of the first byte of the memory.
+        Of the first byte of the memory of a storage, or of what was NumPy's.
     whole : ndarray or None
         All of the memory of NumPy's.
+    least : int
+        Bytes of the smallest sharded array whose elements are all seen: what has less is a part of any of them.
     first : weakref or None
         Of the handle that has all of it.
     token : Token or None
@@ -112,14 +114,21 @@ class Window:
         Over whose copy it is, with several ranks.
     """
 
-    __slots__ = ("__weakref__", "address", "first", "readable", "storage", "token", "walk", "whole", "writeable")
+    __slots__ = (
+        "__weakref__", "address", "first", "least", "readable", "storage", "token", "walk", "whole", "writeable"
+    )  # fmt: skip
 
     def __init__(self, storage: Storage | None, address: int, whole: np.ndarray | None = None) -> None:
         self.storage, self.address, self.whole = storage, address, whole
         self.readable, self.writeable = True, storage is None
+        self.least = 0 if storage is None else storage.nbytes
         self.first: Any = None
         self.token: Token | None = None
         self.walk: Walk | None = None
+
+    def begin(self) -> int:
+        """The address of the first byte of the memory, which is looked up when it is needed."""
+        return self.address if self.whole is None else address_of(self.whole)
 
     def shut(self) -> None:
         """Let nobody look through it any more."""
@@ -138,7 +147,7 @@ def family(x: Handle) -> Window | None:
     whole = x._real
     if whole.dtype.char not in KINDS or not whole.flags.forc:
         return None
-    made = x._window = Window(None, address(whole), whole)
+    made = x._window = Window(None, 0, whole)
     made.first = weakref.ref(x)
     return made
 
@@ -170,14 +179,16 @@ def register_at_hand(
 
 def at_hand(array: np.ndarray, window: Window) -> Handle:
     """The handle of elements that are seen through a window."""
-    made = _new(class_at_hand)
+    made = class_at_hand()
     made._real, made._window = array, window
     return made
 
 
 def near(array: np.ndarray) -> Any:
     """The array at hand of a new ndarray, which nobody else sees."""
-    return at_hand(array, FREE)
+    made = class_at_hand()
+    made._real, made._window = array, FREE
+    return made
 
 
 def is_at_hand(x: object) -> bool:
@@ -258,6 +269,7 @@ def open_window(x: Handle, used: bool = True) -> Window | None:
     memory = storage.memory if found.walk is None else found.walk.copy
     x._real = np.ndarray(array.shape, array.dtype, memory, offset_of(array), array.strides)
     x._window = found
+    found.least = min(found.least, array.nbytes)
     return found
 
 
@@ -298,7 +310,7 @@ def _opened_everywhere(rt: Runtime, storage: Storage, used: bool) -> Window | No
     copy = copy_of(rt, storage) if used else known_copy(storage)
     if copy is None:
         return None
-    made = Window(storage, address(copy))
+    made = Window(storage, address_of(copy))
     made.walk = storage.walk
     storage.window = weakref.ref(made)
     return made
@@ -382,11 +394,12 @@ def hand_over(x: Handle) -> Any:
         return _turned(x, made._array, made._storage, None if made._storage is None else made._ref)
     storage = window.storage
     if storage is None:
+        begin = window.begin()
         storage = from_global(window.whole, runtime().default_layout(window.whole.shape))._storage
         storage.owner = window.first
         window.storage, window.readable, window.writeable = storage, False, False
-        window.whole, window.token = None, storage.token
-    offset = address(real) - window.address if real.size else 0
+        window.address, window.whole, window.token = begin, None, storage.token
+    offset = address_of(real) - window.address if real.size else 0
     array = placed(real.dtype, offset, real.shape, real.strides)
     view = view_of(storage.layout, storage.dtype.itemsize, array)
     array = view.array if view.writeable else array
@@ -407,8 +420,3 @@ def _turned(x: Handle, array: np.ndarray, storage: Storage | None, ref: Ref | No
     x.__class__ = handles._handle_class
     _set_window(x, handles.SHUT)
     return x
-
-
-def address(array: np.ndarray) -> int:
-    """Of the first element."""
-    return array.__array_interface__["data"][0]
