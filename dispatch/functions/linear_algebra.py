@@ -71,8 +71,32 @@ def _norm(function: Function) -> Function:
     return norm
 
 
-for _measure in (np.linalg.norm, np.linalg.matrix_norm, np.linalg.vector_norm):
+for _measure in (np.linalg.matrix_norm, np.linalg.vector_norm):
     implements(_measure, kind="composed", source=__name__)(_norm(_measure))
+
+_norm_of_flat = _norm(np.linalg.norm)
+
+
+@implements(np.linalg.norm, kind="composed")
+def norm(x: Any, ord: object = None, axis: object = None, keepdims: bool = False) -> object:
+    of_all = axis is None and (ord is None or (isinstance(ord, str) and ord in ("f", "fro") and np.ndim(x) == 2))
+    if of_all and _is_cut_inside(x):
+        with np.errstate(all="ignore") if _SILENT else nullcontext():
+            squares: Any = x.real**2 + x.imag**2 if x.dtype.kind == "c" else x * x
+            return np.sqrt(squares.sum(keepdims=keepdims))
+    return _norm_of_flat(x, ord, axis, keepdims)
+
+
+def _is_cut_inside(x: Any) -> bool:
+    """Whether ranks have several pieces of a flattened array, in the order in which it lies in memory.
+
+    Its products would have to move it; sums of what each rank multiplies do not, in the precision of most dtypes.
+    """
+    layout = _box_layout(x)
+    if layout is None or x.ndim < 2 or x.dtype.char not in "fdgFDG":
+        return False
+    longest = max(x.strides)
+    return any(x.strides[axis] != longest for axis in layout.cut_axes)
 
 
 @implements(np.trace, kind="composed")
@@ -279,7 +303,11 @@ def inner(a: Any, b: Any, /) -> object:
 
 @implements(np.vdot, kind="composed")
 def vdot(a: Any, b: Any, /) -> object:
-    a, b = np.ravel(as_handle(a)), np.ravel(as_handle(b))
+    a, b = as_handle(a), as_handle(b)
+    if a.shape == b.shape and a.dtype == b.dtype and _is_cut_inside(a) and engine.is_sharded(b):
+        with np.errstate(all="ignore"):
+            return (np.conjugate(a) * b).sum()
+    a, b = np.ravel(a), np.ravel(b)
     if a.shape != b.shape:
         engine.numpy_error(np.vdot, (a, b))
     dtype = np.vdot(np.zeros(1, a.dtype), np.zeros(1, b.dtype)).dtype  # or NumPy's errors
@@ -295,16 +323,11 @@ def _product(a: DistArray, b: DistArray, dtype: np.dtype, name: str) -> DistArra
     """``a @ b`` for any number of axes of `a` and one or two of `b`; a scalar for two vectors."""
     if dtype.hasobject:
         decline("arrays of Python objects")
-    a, b = _had_by_all(a), _had_by_all(b)
     shape = (*a.shape[:-1], *b.shape[1:])
-    if dtype.kind != "m" and dtype != np.float16 and engine.device(dtype) is None:
-        if engine.runtime().size == 1:
-            whole = _is_at_hand(a) and _is_at_hand(b)
-        else:
-            small = not engine.default_shard(max(a.nbytes, b.nbytes, prod(shape) * dtype.itemsize))
-            whole = small and not engine.is_sharded(a) and not engine.is_sharded(b)
-        if whole:
+    if dtype.kind != "m" and dtype != np.float16 and engine.runtime().size == 1 and engine.device(dtype) is None:
+        if _is_at_hand(a) and _is_at_hand(b):
             return _of_one_rank(a, b, dtype, name)
+    a, b = _had_by_all(a), _had_by_all(b)
     if a.ndim > 2 and b.ndim == 2:
         made = tensors(a, np.transpose(b), 0, 1, dtype, name)
         if made is not None:
@@ -500,7 +523,7 @@ def _is_at_hand(x: DistArray) -> bool:
 
 
 def _of_one_rank(a: DistArray, b: DistArray, dtype: np.dtype, name: str) -> DistArray | np.generic:
-    """NumPy's product of what the only rank has, as it lies there; or a small one of what each rank has."""
+    """NumPy's product of what the only rank has, as it lies there."""
     left, right = engine.shard(a), engine.shard(b)
     shape = (*a.shape[:-1], *b.shape[1:])
     # A plan has no memory in which a product could lie.
@@ -794,7 +817,7 @@ def _by_contraction(a: DistArray, b: DistArray, dtype: np.dtype, name: str) -> D
     with engine.Scratch() as scratch, events_reported(name):
         contraction = _contraction(rows, most, result, dtype, scratch)
         contraction.product(left, right)
-        return _sum_of_all(contraction.out, result)
+        return engine.from_local(contraction.out, result)
 
 
 def _by_partial_products(
@@ -808,7 +831,7 @@ def _by_partial_products(
             partial_product(*_held(a, b), shares, comm, product, most, passing.empty)
         contraction = _contraction(rows, most, result, dtype, scratch)
         contraction.sum(product)
-        return _sum_of_all(contraction.out, result)
+        return engine.from_local(contraction.out, result)
 
 
 def _gram_by_contraction(a: DistArray, b: DistArray, of_rows: bool, dtype: np.dtype, name: str) -> DistArray:
@@ -831,7 +854,7 @@ def _halved(x: DistArray, adjoint: bool, conjugated: bool, dtype: np.dtype, name
         product = contraction.out
         if conjugated:
             np.conjugate(product, out=product)
-        return _sum_of_all(product.astype(dtype, copy=False), result)
+        return engine.from_local(product.astype(dtype, copy=False), result)
 
 
 # How many times as many elements a way for which operands lie well moves at least, where it is left for panels.
@@ -845,11 +868,6 @@ def _contraction(rows: Layout, most: int, result: Layout, dtype: np.dtype, scrat
     out = scratch.empty((0,) if box is None else box_shape(box), dtype)
     holders = [high > low for low, high in row_bounds(rows)]
     return Contraction(holders, result, engine.runtime().comm, out, most, scratch.empty, _work_dtype(dtype))
-
-
-def _sum_of_all(made: np.ndarray, layout: Layout) -> DistArray:
-    """What has been added up in memory that was lent; a small one, which all ranks have, as a replicated array."""
-    return engine.replicated(made.copy()) if layout.is_replicated else engine.from_local(made, layout)
 
 
 def _layout_of_sum(shape: tuple[int, int], dtype: np.dtype, halved: bool = False) -> Layout:
