@@ -146,14 +146,18 @@ class FlatIterator:
         found = np.asarray(key)
         return found if found.dtype.kind == "b" else found.astype(np.intp) if found.ndim else int(found)
 
-    def _refuse(self, key: Any) -> None:
-        """NumPy's error for an index that is out of bounds."""
-        if not engine.is_handle(key):
+    def _refuse(self, key: Any, writes: bool = False) -> None:
+        """NumPy's error for an index that is out of bounds, which for writing has other words in some versions."""
+        if engine.is_handle(key):
+            return
+        if writes:
+            self._stand_in().flat[key] = False
+        else:
             self._stand_in().flat[key]
 
     def _stand_in(self) -> np.ndarray:
         """As many elements in one byte of memory, for NumPy's errors."""
-        return np.broadcast_to(np.zeros((), bool), (self.base.size,))
+        return np.ndarray((self.base.size,), bool, bytearray(1), strides=(0,))
 
     def __getitem__(self, key: object) -> Any:
         if type(key) is int and (seen := windows.seen(self._base)) is not None:
@@ -186,7 +190,7 @@ class FlatIterator:
         target = flattened if is_view else flattened.copy()
         if type(key) is int:
             if not -base.size <= key < base.size:
-                self._refuse(key)
+                self._refuse(key, writes=True)
             few = np.ones([min(n, 2) for n in value.shape], value.dtype) if engine.is_handle(value) else value
             # NumPy's errors for what is not one element, and for casts that may not happen; assigning warns of them.
             if isinstance(few, np.ndarray | np.generic) and engine.is_real_part(few.dtype, base.dtype):
@@ -207,7 +211,7 @@ class FlatIterator:
             else:
                 target[key] = value if type(key) is int else _repeated(value, _count(key))
         except IndexError:
-            self._refuse(key)
+            self._refuse(key, writes=True)
             raise
         if not is_view:
             base[...] = target.reshape(base.shape)

@@ -923,7 +923,9 @@ def test_products_of_vectors_tell_events_by_the_name_that_numpy_has(large: Any, 
     logged: list[str] = []
     large[1] = 1e300
     theirs = told(large.gather())
-    assert told(large) == theirs and any("overflow" in text for text in theirs) is (state != "ignore")
+    assert told(large) == theirs
+    silent = state == "ignore" or (product is np.dot and np.__version__.startswith("2.1."))
+    assert any("overflow" in text for text in theirs) is not silent
 
 
 def test_numpys_scalars_meet_overrides_of_their_ufunc(large: Any) -> None:
