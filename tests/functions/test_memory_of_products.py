@@ -169,26 +169,39 @@ def test_contractions() -> None:
     check(lambda t, u: np.einsum("abi,abj->ij", t, u), t, u)
 
 
-@pytest.mark.spmd(ranks=(2, 3, 4, 6))
+def _check_contraction(function: str, subscripts: str, splits: tuple[int | None, int | None]) -> None:
+    extents = {"a": 40, "b": 60, "i": 600, "j": 500}
+    left, right = ([extents[axis] for axis in term] for term in subscripts[:7].split(","))
+    t, u = array(tuple(left), splits[0]), array(tuple(right), splits[1])
+    if function == "einsum":
+        check(lambda t, u: np.einsum(subscripts, t, u), t, u)
+    else:
+        axes = [[term.index(axis) for axis in "ab"] for term in subscripts[:7].split(",")]
+        check(lambda t, u: np.tensordot(t, u, axes), t, u)
+
+
+@pytest.mark.spmd(ranks=(3, 4))
 @pytest.mark.parametrize("splits", [(None, None), (0, 0), (0, 1), (1, 0), (1, 1), (1, 2), (2, 1), (2, 2)])
 @pytest.mark.parametrize("subscripts", ["abi,abj->ij", "abi,baj->ij", "abi,bja->ij", "iab,bja->ij"])
 def test_contractions_of_axes_that_are_cut_inside(subscripts: str, splits: tuple[int | None, int | None]) -> None:
     """What is joined to make matrices is what is multiplied, some of it at a time."""
-    extents = {"a": 40, "b": 60, "i": 600, "j": 500}
-    left, right = ([extents[axis] for axis in term] for term in subscripts[:7].split(","))
-    t, u = array(tuple(left), splits[0]), array(tuple(right), splits[1])
-    check(lambda t, u: np.einsum(subscripts, t, u), t, u)
-    axes = [[term.index(axis) for axis in "ab"] for term in subscripts[:7].split(",")]
-    check(lambda t, u: np.tensordot(t, u, axes), t, u)
+    _check_contraction("einsum", subscripts, splits)
 
 
 @pytest.mark.spmd(ranks=(2, 3, 4, 6))
+@pytest.mark.parametrize("splits", [(None, None), (1, 2), (2, 1)])
+@pytest.mark.parametrize("subscripts", ["abi,baj->ij", "iab,bja->ij"])
+def test_tensordot_of_axes_that_are_cut_inside(subscripts: str, splits: tuple[int | None, int | None]) -> None:
+    _check_contraction("tensordot", subscripts, splits)
+
+
+@pytest.mark.spmd(ranks=(3, 4))
 @pytest.mark.parametrize("splits", [(None, None), (1, 0), (1, 1), (2, 0), (2, 1)])
 def test_tensors_by_matrices(splits: tuple[int | None, int | None]) -> None:
     check(lambda t, b: t @ b, array((40, 60, 500), splits[0]), array((500, 300), splits[1]))
 
 
-@pytest.mark.spmd(ranks=(2, 3, 4, 6))
+@pytest.mark.spmd(ranks=(3, 4, 6))
 @pytest.mark.parametrize("splits", [(None, None), (0, 1), (0, 2), (1, 1), (1, 2), (2, 1), (2, 2)])
 @pytest.mark.parametrize("count", [2, 24])
 def test_stacks_of_matrices(count: int, splits: tuple[int | None, int | None]) -> None:
