@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import numpy_dist
-from numpy_dist import engine
 from numpy_dist.comm.simulated import run_simulated
 from numpy_dist.distarray import DistArray
 from numpy_dist.scaling.simulation import plan_rank, small_run
 from numpy_dist.settings import config
+from tests.scaling.real_runs import taken
 
 ROWS = 240
 
@@ -142,21 +142,13 @@ PROGRAMS = [
 ]
 
 
-def _really(program: Any) -> dict[str, int]:
-    result = program()
-    engine.flush()
-    rt = engine.runtime()
-    del result
-    return {"peak": rt.pool.peak, **vars(rt.comm.counters)}
-
-
 @pytest.mark.parametrize("ranks", [1, 2, 4])
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_programs_do_as_many_steps_as_the_small_run(program, ranks):
     """Of the same size, so that they are those of real runs."""
     values = small_run(program)
     with config(MIN_SHARD_BYTES=0, AT_ONCE=0, BACKEND="numpy"):
-        expected = run_simulated(ranks, _really, program)
+        expected = run_simulated(ranks, taken, program)
         broadcasts: dict[int, list] = {}
         planned = [plan_rank(program, rank, ranks, broadcasts, values=values) for rank in range(ranks)]
     assert [rank.ending for rank in planned] == [""] * ranks
@@ -320,7 +312,7 @@ def test_a_loop_that_a_product_steers_is_ended(monkeypatch: pytest.MonkeyPatch) 
 def test_masks_select_as_much_as_in_the_small_run(ranks: int) -> None:
     values = small_run(selections)
     with config(MIN_SHARD_BYTES=0, AT_ONCE=0, BACKEND="numpy"):
-        really = run_simulated(ranks, _really, selections)
+        really = run_simulated(ranks, taken, selections)
         broadcasts: dict[int, list] = {}
         planned = [plan_rank(selections, rank, ranks, broadcasts, values=values) for rank in range(ranks)]
     for rank, found in zip(planned, really, strict=True):

@@ -17,6 +17,7 @@ from numpy_dist.scaling.counted import FunctionWork, LoopWork
 from numpy_dist.scaling.machine import MachineSpeeds
 from numpy_dist.scaling.simulation import PlanningError, plan_job, plan_rank, small_run
 from numpy_dist.settings import config
+from tests.scaling.real_runs import taken
 
 
 def stencil() -> Any:
@@ -59,19 +60,11 @@ def long_sums() -> Any:
     return numpy_dist.asarray(wide, split=0) @ numpy_dist.asarray(tall, split=1)
 
 
-def _really(program: Any) -> dict[str, int]:
-    result = program()
-    engine.flush()
-    rt = engine.runtime()
-    del result
-    return {"peak": rt.pool.peak, **vars(rt.comm.counters)}
-
-
 @pytest.mark.parametrize("ranks", [1, 2, 4])
 @pytest.mark.parametrize("program", [stencil, reductions, gathering, moved, taken_over, grams, long_sums])
 def test_a_plan_is_what_happens(program, ranks):
     with config(MIN_SHARD_BYTES=0, AT_ONCE=0, BACKEND="numpy"):
-        expected = run_simulated(ranks, _really, program)
+        expected = run_simulated(ranks, taken, program)
         broadcasts: dict[int, list] = {}
         planned = [plan_rank(program, rank, ranks, broadcasts) for rank in range(ranks)]
     assert [rank.ending for rank in planned] == [""] * ranks
