@@ -14,7 +14,7 @@ from numpy_dist import engine
 from numpy_dist.argument_types import Function, Keywords
 from numpy_dist.backends.library import compute
 from numpy_dist.dispatch.core.registry import decline, implements
-from numpy_dist.dispatch.functions.linear_algebra_contractions import tensors
+from numpy_dist.dispatch.functions.linear_algebra_contractions import known_of_ranks, tensors
 from numpy_dist.dispatch.patterns.arguments import NoValue, as_handle, astype, type_of
 from numpy_dist.dispatch.patterns.blocks import blocks, row_bounds
 from numpy_dist.dispatch.patterns.gufunc import deliver, example_of, generalised
@@ -34,7 +34,6 @@ from numpy_dist.parallel.panels import HeldMatrix, panel_product, words_of_panel
 from numpy_dist.parallel.partial_product import partial_product
 from numpy_dist.parallel.pieces import at_most, pieces
 from numpy_dist.parallel.row_gram import row_gram
-from numpy_dist.settings import config
 
 if TYPE_CHECKING:
     from numpy import _CastingKind
@@ -81,19 +80,19 @@ _norm_of_flat = _norm(np.linalg.norm)
 def norm(x: Any, ord: object = None, axis: object = None, keepdims: bool = False) -> object:
     of_all = axis is None and (ord is None or (isinstance(ord, str) and ord in ("f", "fro") and np.ndim(x) == 2))
     if of_all and _is_cut_inside(x):
-        with np.errstate(all="ignore") if _SILENT else nullcontext():
+        with np.errstate(all="ignore") if _SILENT else engine.told_as("dot"):
             squares: Any = x.real**2 + x.imag**2 if x.dtype.kind == "c" else x * x
             return np.sqrt(squares.sum(keepdims=keepdims))
     return _norm_of_flat(x, ord, axis, keepdims)
 
 
 def _is_cut_inside(x: Any) -> bool:
-    """Whether ranks have several pieces of a flattened array, in the order in which it lies in memory.
+    """Whether several ranks have several pieces of a flattened array, in the order in which it lies in memory.
 
     Its products would have to move it; sums of what each rank multiplies do not, in the precision of most dtypes.
     """
     layout = _box_layout(x)
-    if layout is None or x.ndim < 2 or x.dtype.char not in "fdgFDG":
+    if layout is None or layout.size == 1 or x.ndim < 2 or x.dtype.char not in "fdgFDG":
         return False
     longest = max(x.strides)
     return any(x.strides[axis] != longest for axis in layout.cut_axes)
@@ -327,7 +326,8 @@ def _product(a: DistArray, b: DistArray, dtype: np.dtype, name: str) -> DistArra
     if dtype.kind != "m" and dtype != np.float16 and engine.runtime().size == 1 and engine.device(dtype) is None:
         if _is_at_hand(a) and _is_at_hand(b):
             return _of_one_rank(a, b, dtype, name)
-    a, b = _had_by_all(a), _had_by_all(b)
+    if engine.device(dtype) is None:
+        a, b = _had_by_all(a), _had_by_all(b)
     if a.ndim > 2 and b.ndim == 2:
         made = tensors(a, np.transpose(b), 0, 1, dtype, name)
         if made is not None:
@@ -421,7 +421,7 @@ def _matrices(a: DistArray, b: DistArray, dtype: np.dtype, name: str) -> DistArr
             if words_of_narrow(lying, _box_layout(other), result) < min(costs.values()):
                 return _by_blocks_as_they_lie(one, other, result, dtype, name, n > m)
     choices = tuple(costs.items())
-    way, result = _with_panels(_box_layout(a), _box_layout(b), (m, k, n), choices, _known_of_ranks())
+    way, result = _with_panels(_box_layout(a), _box_layout(b), (m, k, n), choices, known_of_ranks())
     return way(a, b, dtype, name) if result is None else _by_panels(a, b, result, dtype, name)
 
 
@@ -444,7 +444,7 @@ def _with_panels(
     costs : tuple of (function, int)
         What the other ways move.
     ranks : tuple
-        What default layouts depend on: see `_known_of_ranks`.
+        What default layouts depend on: see `known_of_ranks`.
     """
     m, k, n = extents
     of_left = [_to_cut(left, (m, k), axis) for axis in (0, 1)]
@@ -484,7 +484,7 @@ def _halved_on_mesh(x: DistArray) -> Layout | None:
     layout = _box_layout(x)
     if layout is None or not _lies_on_mesh(layout) or layout.shape[0] < _FOR_PANELS:
         return None
-    return _layout_of_halves(layout, _known_of_ranks())
+    return _layout_of_halves(layout, known_of_ranks())
 
 
 @functools.lru_cache(maxsize=1024)
@@ -503,12 +503,6 @@ def _layout_of_halves(layout: Layout, ranks: tuple[object, ...]) -> Layout | Non
     result = Layout((m, m), mesh, tuple(cuts))
     summed = m * k + m * m * layout.size // 2  # cut along the summed axis, halves are added up
     return result if k <= m or words_of_panel_gram(layout, result) < summed else None
-
-
-def _known_of_ranks() -> tuple[object, ...]:
-    """What default layouts depend on besides shapes."""
-    runtime = engine.runtime()
-    return runtime.size, runtime.weights, runtime.comm.nodes, config.MIN_SHARD_BYTES == 0
 
 
 # Fewer rows or columns are not worth that panels of both operands move, unless an operand is redistributed otherwise.

@@ -19,6 +19,7 @@ from numpy_dist.layout.regions import box_shape
 from numpy_dist.parallel.panels import missing
 from numpy_dist.parallel.pieces import at_most
 from numpy_dist.parallel.tensor_product import HeldTensor, sum_of_shares, tensor_product
+from numpy_dist.settings import config
 
 if TYPE_CHECKING:
     from numpy_dist.distarray import DistArray
@@ -103,7 +104,7 @@ def tensors(a: Any, b: Any, stack: int, summed: int, dtype: np.dtype, name: str)
     shape += b.shape[stack : b.ndim - summed]
     if not prod(shape):
         return None
-    plan = _plan(layouts[0], layouts[1], tuple(a.shape), tuple(b.shape), shape, axes, _ranks())
+    plan = _plan(layouts[0], layouts[1], tuple(a.shape), tuple(b.shape), shape, axes, known_of_ranks())
     if plan is None:
         return None
     of_left, of_right, result = plan
@@ -164,10 +165,10 @@ def _joins(x: Any, layout: Layout | None, axes: _Axes) -> bool:
     return True
 
 
-def _ranks() -> tuple[object, ...]:
+def known_of_ranks() -> tuple[object, ...]:
     """What default layouts depend on besides shapes."""
     runtime = engine.runtime()
-    return runtime.size, runtime.weights, runtime.comm.nodes
+    return runtime.size, runtime.weights, runtime.comm.nodes, config.MIN_SHARD_BYTES == 0
 
 
 @functools.lru_cache(maxsize=1024)

@@ -370,8 +370,8 @@ def sum_of_shares(
     """Compute this rank's box of the product of tensors that are cut along one summed axis, at the same points.
 
     Collective: each rank sends each what it has for its box of the product, some of it at a time, while the next of it
-    is multiplied. Owners add up what comes, in the order in which it comes. Parameters are those of `tensor_product`;
-    there is no stack.
+    is multiplied. Owners add up what comes turn by turn: their own first, then that of each rank before them, in a
+    circle. Parameters are those of `tensor_product`; there is no stack.
     """
     size, me = comm.size, comm.rank
     nothing = ((0, 0),) * result.ndim

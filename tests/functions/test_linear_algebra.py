@@ -193,6 +193,41 @@ def test_blocks_are_summed_where_they_lie(dtype):
     run_simulated(4, on_each_rank)
 
 
+@pytest.mark.parametrize("axis", [0, 1])
+def test_one_process_has_numpys_norms(axis):
+    """To the bit, whatever the axis that is cut."""
+    values = np.random.default_rng(5).standard_normal((30, 70))
+
+    def on_each_rank():
+        with config(MIN_SHARD_BYTES=0):
+            x = split(values, axis)
+            assert np.linalg.norm(x) == np.linalg.norm(values) and np.vdot(x, x) == np.vdot(values, values)
+
+    run_simulated(1, on_each_rank)
+
+
+def test_overflow_in_a_norm_of_blocks_is_told_as_numpys():
+    values = np.full((40, 60), 1e200)
+    with np.errstate(over="raise"):
+        try:
+            np.linalg.norm(values)
+        except FloatingPointError as error:
+            expected = str(error)
+        else:
+            expected = ""  # NumPy 2.1's dot tells of none
+
+    def on_each_rank():
+        with config(MIN_SHARD_BYTES=0), np.errstate(over="raise"):
+            x = split(values, 0).redistribute(mesh=(2, 2))
+            if expected:
+                with pytest.raises(FloatingPointError, match=expected):
+                    np.linalg.norm(x)
+            else:
+                assert np.linalg.norm(x) == np.inf
+
+    run_simulated(4, on_each_rank)
+
+
 def test_floating_point_events():
     """What one rank meets, all ranks tell."""
     values = np.ones((6, 4))
