@@ -19,13 +19,14 @@ pytestmark = pytest.mark.slow
 SCRIPT = """
 import json
 from numpy_dist import engine
-from tests.scaling.test_simulation import _really, reductions, stencil
+from tests.scaling.real_runs import taken
+from tests.scaling.test_simulation import reductions, stencil
 from tests.hosts.test_plans import gathers
 
 comm = engine.runtime().comm
 assert len(set(comm.nodes)) == 2, comm.nodes
 comm.counters.reset()
-print(json.dumps(comm.allgather(_really({name}))))
+print(json.dumps(comm.allgather(taken({name}))))
 """
 
 
