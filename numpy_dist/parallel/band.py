@@ -14,6 +14,7 @@ import numpy as np
 from numpy_dist.parallel.column_exchange import ColumnExchange
 from numpy_dist.parallel.columns import Columns, Form, Panel, column_chunks
 from numpy_dist.parallel.factors import triangle_of, vectors_of
+from numpy_dist.parallel.gemm import subtract_product
 
 WIDTH = 32  # diagonals beside the main one, at most: the work of the second stage grows with them
 
@@ -50,7 +51,7 @@ def hermitian_band(a: Columns) -> np.ndarray:
         left = np.concatenate([v, y], axis=1)
         right = np.concatenate([y[rows], v[rows]], axis=1).conj().T
         for chunk, of in zip(column_chunks(own), column_chunks(right), strict=True):
-            chunk -= left @ of
+            subtract_product(chunk, left, of)
     return band
 
 
@@ -87,14 +88,14 @@ def upper_band(a: Columns) -> np.ndarray:
         place = int(np.searchsorted(mine, stop))
         v, own = vectors_of(packed), a.values[start:, place:]
         for chunk in column_chunks(own):
-            chunk -= v @ (triangle.conj().T @ (v.conj().T @ chunk))
+            subtract_product(chunk, v, triangle.conj().T @ (v.conj().T @ chunk))
         packed, triangle = _factored(exchange.whole(a.values[start:stop, place:].conj().T, stop))
         note(np.triu(packed[: panel.width]).conj().T, start, stop)
         v, own = vectors_of(packed[:, : len(triangle)]), a.values[stop:, place:]
         right = v[mine[place:] - stop].conj().T
         y = exchange.total(own @ right.conj().T) @ triangle
         for chunk, of in zip(column_chunks(own), column_chunks(right), strict=True):
-            chunk -= y @ of
+            subtract_product(chunk, y, of)
     return band
 
 

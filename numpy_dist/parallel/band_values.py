@@ -1,28 +1,21 @@
 """Eigenvalues and singular values of a band matrix, which LAPACK finds on one rank.
 
-SciPy has no function for singular values: LAPACK's routines are those of `scipy.linalg.cython_lapack`, whose addresses
-it publishes for others.
+SciPy has no function for singular values: LAPACK's routines are called by their addresses (`parallel.fortran`).
 """
 
 from __future__ import annotations
 
-import ctypes
-from collections.abc import Callable
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from numpy_dist.comm.portable import on_root
+from numpy_dist.parallel import fortran
 
 if TYPE_CHECKING:
     from numpy_dist.comm.base import Communicator
 
-_ARGUMENTS = {"dgbbrd": (18, 10), "zgbbrd": (19, 10), "dbdsqr": (15, 8)}  # how many, and how many are integers
-_name_of = ctypes.PYFUNCTYPE(ctypes.c_char_p, ctypes.py_object)(("PyCapsule_GetName", ctypes.pythonapi))
-_address_of = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
-    ("PyCapsule_GetPointer", ctypes.pythonapi)
-)
+_ROUTINES = "dgbbrd", "zgbbrd", "dbdsqr"
 
 
 def eigenvalues(band: np.ndarray, comm: Communicator) -> np.ndarray:
@@ -51,14 +44,7 @@ def singular_values(band: np.ndarray, comm: Communicator) -> np.ndarray:
 
 def has_singular_values(comm: Communicator) -> bool:
     """Whether rank 0 can call SciPy's LAPACK, whose integers have 32 bits. Collective: a broadcast."""
-    from scipy.linalg import cython_lapack
-
-    capsules = getattr(cython_lapack, "__pyx_capi__", {})
-    here = all(
-        name in capsules and _name_of(capsules[name]).count(b" int *") == integers
-        for name, (_, integers) in _ARGUMENTS.items()
-    )
-    return bool(comm.bcast(here))
+    return bool(comm.bcast(all(fortran.has_routine(name) for name in _ROUTINES)))
 
 
 def _bidiagonal(band: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -77,24 +63,6 @@ def _bidiagonal(band: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def _call(name: str, *arguments: bytes | int | np.ndarray) -> int:
     """Call one of LAPACK's routines, whose last argument tells of failures."""
-    made = [_pointer(x) for x in (*arguments, 0)]
-    _routine(name)(*made)
-    return made[-1].contents.value
-
-
-def _pointer(x: bytes | int | np.ndarray) -> Any:
-    """To what Fortran's argument is."""
-    if isinstance(x, int):
-        return ctypes.pointer(ctypes.c_int(x))
-    return x.ctypes.data if isinstance(x, np.ndarray) else x
-
-
-@lru_cache
-def _routine(name: str) -> Callable[..., None]:
-    from scipy.linalg import cython_lapack
-
-    capsule, (count, _) = cython_lapack.__pyx_capi__[name], _ARGUMENTS[name]
-    made: Callable[..., None] = ctypes.CFUNCTYPE(None, *(ctypes.c_void_p,) * count)(
-        _address_of(capsule, _name_of(capsule))
-    )
-    return made
+    failed = np.zeros(1, np.intc)
+    fortran.call(name, *arguments, failed)
+    return int(failed[0])

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from numpy_dist.parallel.columns import Columns, Form, Panel, Values, column_chunks
+from numpy_dist.parallel.gemm import add_product
 
 
 def multiply(left: Columns, right: Columns, low: int = 0, high: int | None = None) -> Columns:
@@ -20,7 +21,7 @@ def multiply(left: Columns, right: Columns, low: int = 0, high: int | None = Non
     for panel, (part,) in left.sent(panels, *_as_they_are(left)):
         rows = right.values[panel.start - low : panel.stop - low]
         for into, of in zip(column_chunks(made.values), column_chunks(rows), strict=True):
-            into += part @ of
+            add_product(into, part, of)
     return made
 
 

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from numpy_dist.parallel.columns import Columns, Form, Panel, Values, column_chunks
+from numpy_dist.parallel.gemm import subtract_product
 
 # -- Gaussian elimination --------------------------------------------------------------------------------------------
 
@@ -66,7 +67,7 @@ def eliminate(columns: Columns, right: np.ndarray | None = None) -> Elimination:
         chunk = chunk[panel.start :]
         chunk[moved] = chunk[sources]
         chunk[:width] = trsm(1.0, lower[:width], chunk[:width], lower=1, diag=1)
-        chunk[width:] -= lower[width:] @ chunk[:width]
+        subtract_product(chunk[width:], lower[width:], chunk[:width])
 
     def apply_to_right(panel: Panel, factors: Values) -> None:
         for chunk in column_chunks(right):
@@ -140,13 +141,14 @@ def cholesky(columns: Columns, right: np.ndarray | None = None) -> int:
 
     def apply(panel: Panel, factors: Values, chunk: np.ndarray, which: np.ndarray) -> None:
         lower = factors[0]
-        chunk[which[0] :] -= lower[which[0] - panel.start :] @ lower[which - panel.start].conj().T  # below the diagonal
+        below = chunk[which[0] :]  # what is left of the lower triangle
+        subtract_product(below, lower[which[0] - panel.start :], lower[which - panel.start].conj().T)
 
     def apply_to_right(panel: Panel, factors: Values) -> None:
         lower, width = factors[0], panel.width
         for chunk in column_chunks(None if right is None else right[panel.start :]):
             chunk[:width] = trsm(1.0, columns.divisor(lower[:width]), chunk[:width], lower=1)
-            chunk[width:] -= lower[width:] @ chunk[:width]
+            subtract_product(chunk[width:], lower[width:], chunk[:width])
 
     swept = columns.factored(factor, forms, apply, apply_to_right)
     return next((int(failed[0]) for _, (_, failed) in swept if failed[0]), 0)
@@ -262,7 +264,7 @@ class Reflections:
     def _apply(self, panel: Panel, vectors: np.ndarray, triangle: np.ndarray, chunk: np.ndarray) -> None:
         """``chunk -= V T (V^H chunk)``."""
         chunk = chunk[self._rows(panel)]
-        chunk -= vectors @ (triangle @ (vectors.conj().T @ chunk))
+        subtract_product(chunk, vectors, triangle @ (vectors.conj().T @ chunk))
 
 
 def vectors_of(packed: np.ndarray) -> np.ndarray:

@@ -17,6 +17,7 @@ import numpy as np
 
 from numpy_dist.parallel.columns import Columns, Values, column_chunks
 from numpy_dist.parallel.factors import Reflections, reflection
+from numpy_dist.parallel.gemm import subtract_product
 
 _BLOCK = 32  # reflections that are applied together, at most
 
@@ -92,7 +93,7 @@ class _PivotedReduction:
         below, which = values[start + width :, : self._left], np.flatnonzero(self._stale)
         done = 0
         for chunk in column_chunks(below):
-            chunk -= vectors[width:, :width] @ factors[:width, done : done + chunk.shape[1]]
+            subtract_product(chunk, vectors[width:, :width], factors[:width, done : done + chunk.shape[1]])
             done += chunk.shape[1]
         for them in np.array_split(which, -(-len(which) // _BLOCK) or 1):
             self._lengths[them] = self._known[them] = _lengths_of(below[:, them])

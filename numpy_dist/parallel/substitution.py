@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from numpy_dist.parallel.columns import Columns, Form, Panel, Values, column_chunks
+from numpy_dist.parallel.gemm import subtract_product
 
 
 def substitute(
@@ -52,7 +53,7 @@ def substitute(
         for chunk in column_chunks(right):
             mine = chunk[panel.start : panel.stop]
             if adjoint:
-                mine -= rest.conj().T @ chunk[others]
+                subtract_product(mine, rest.conj().T, chunk[others])
             mine[...] = trsm(1.0, columns.divisor(corner), mine, lower=lower, trans_a=2 if adjoint else 0, diag=unit)
             if not adjoint:
-                chunk[others] -= rest @ mine
+                subtract_product(chunk[others], rest, mine)

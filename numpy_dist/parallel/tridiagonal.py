@@ -13,6 +13,7 @@ import numpy as np
 from numpy_dist.parallel.column_exchange import ColumnExchange
 from numpy_dist.parallel.columns import Columns, Panel
 from numpy_dist.parallel.factors import Reflections, reflection
+from numpy_dist.parallel.gemm import subtract_product
 
 WIDTH = 48  # columns of a panel, at most: more make the work within panels longer, which all ranks do
 
@@ -118,4 +119,4 @@ class _Reduction:
         both = np.concatenate([v[width:], w[width:]], axis=1)
         for chunk, which in self._a.chunks([its for its in self._a.own if its.start >= stop]):
             rows = which - panel.start
-            chunk[stop:] -= both @ np.concatenate([w[rows], v[rows]], axis=1).conj().T
+            subtract_product(chunk[stop:], both, np.concatenate([w[rows], v[rows]], axis=1).conj().T)
