@@ -170,8 +170,8 @@ def test_counts_of_one_matrix_are_those_of_a_real_run(name: str) -> None:
         counted = numpy_dist.count_program(function, matrix, ranks=3)
     for theirs, ours in zip(real, counted.values(), strict=True):
         for what in ("messages", "bytes"):
-            # Singular vectors are completed where a matrix has none, as that of ranks which are sent nothing.
-            tolerance = 0.1 if name == "svd" else 0
+            # Of a matrix that nobody has sent, it is not known how many eigenvalues are set aside on the way.
+            tolerance = 0.01 if name == "svd" else 0
             assert abs(getattr(ours, what) - theirs[what]) <= tolerance * theirs[what]
 
 

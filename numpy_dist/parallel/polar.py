@@ -20,17 +20,19 @@ from numpy_dist.parallel.substitution import substitute
 EPS = float(np.finfo(np.double).eps)
 _ILL = 100.0  # weights beyond which a step takes QR: Cholesky factors would lose as many digits
 _STEPS = 10  # at most
+_MORE_STEPS = 40  # at most, each of which makes small singular values three times as large
 
 
-def unitary_factor(x: Columns, least: float = EPS) -> tuple[Columns, float]:
-    """The unitary factor of a square matrix. Collective: some twelve times the matrix is sent to all, panel by panel.
+def unitary_factor(x: Columns, largest: float = math.inf, smallest: float = 0.0) -> tuple[Columns, float]:
+    """The unitary factor of a square matrix. Collective: some ten times the matrix is sent to all, panel by panel.
 
     Parameters
     ----------
     x : Columns
         Of double precision, with finite elements, none too large to be squared; is overwritten.
-    least : float
-        A bound on the smallest singular value, compared to the largest one.
+    largest, smallest : float
+        Guesses of the largest and the smallest singular value. Good ones save steps; where the smallest one was too
+        large, more follow.
 
     Returns
     -------
@@ -38,13 +40,25 @@ def unitary_factor(x: Columns, least: float = EPS) -> tuple[Columns, float]:
     lost : float
         How many singular values were too small to become one: the factor is not unitary then.
     """
-    norm = norm_bound(x)
+    norm = min(norm_bound(x), largest)
     if norm:
         x.values /= norm
-    for a, b, c in _weights(least):
+        smallest /= norm
+    for a, b, c in _weights(max(smallest, EPS)):
         x = _by_qr(x, a, b, c) if c > _ILL else _by_cholesky(x, a, b, c)
-    squares = sum(x.comm.allgather(float(np.vdot(x.values, x.values).real)))
-    return x, x.shape[0] - squares
+    lost = _lost(x)
+    for _ in range(_MORE_STEPS if smallest > EPS else 0):
+        if abs(lost) <= 20 * x.shape[0] * EPS:
+            break
+        x = _by_cholesky(x, 3, 1, 3)
+        lost = _lost(x)
+    return x, lost
+
+
+def _lost(x: Columns) -> float:
+    """The order less the sum of squares of the singular values. Collective: an allgather."""
+    found = x.shape[0] - sum(x.comm.allgather(float(np.vdot(x.values, x.values).real)))
+    return found if x.comm.delivers else 0.0
 
 
 def norm_bound(x: Columns) -> float:

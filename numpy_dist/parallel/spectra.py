@@ -17,6 +17,7 @@ import numpy as np
 from numpy_dist.parallel import band, band_values, cuppen, tridiagonal
 from numpy_dist.parallel.column_products import multiply, multiply_adjoint
 from numpy_dist.parallel.columns import Columns, even_bounds, width_of
+from numpy_dist.parallel.extreme_values import extreme_values
 from numpy_dist.parallel.factors import Reflections
 from numpy_dist.parallel.phases import phases_of
 from numpy_dist.parallel.polar import EPS, unitary_factor
@@ -155,7 +156,12 @@ def svd(
     rows, columns = _by_size(a)
     reflections = Reflections(_permuted(a, rows, columns))
     reflections.reduce()
-    factor, lost = unitary_factor(_triangle(reflections).adjoint())
+    triangle = _triangle(reflections)
+    largest, smallest = extreme_values(triangle)
+    adjoint_triangle = triangle.adjoint()
+    triangle.release()
+    factor, lost = unitary_factor(adjoint_triangle, 1.1 * largest, smallest / 4)
+    del adjoint_triangle
     values, found = eigh(_hermitian(multiply(factor, _triangle(reflections))), vectors)
     order = np.argsort(-np.abs(values), kind="stable")
     values = values[order]

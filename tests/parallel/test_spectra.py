@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -11,6 +12,7 @@ import scipy.linalg
 from numpy_dist.comm.detect import get_communicator
 from numpy_dist.parallel import cuppen, spectra, tall
 from numpy_dist.parallel.columns import even_bounds
+from numpy_dist.parallel.extreme_values import extreme_values
 from numpy_dist.parallel.phases import phases_of
 from numpy_dist.parallel.polar import EPS, unitary_factor
 from numpy_dist.parallel.spectra import eigh, svd
@@ -175,6 +177,30 @@ def test_what_has_no_unitary_factor() -> None:
     """The number of singular values that are lost tells."""
     matrix = np.diag(np.r_[np.ones(N - 3), np.zeros(3)])
     assert round(unitary_factor(dealt(matrix, 5))[1]) == 3
+
+
+@pytest.mark.parametrize("guesses", [(1.0, 1e-3), (1.0, 0.25), (0.3, 1e-3), (20.0, 1e-8), (math.inf, 0.0)])
+@pytest.mark.parametrize("kind", "dD")
+def test_a_unitary_factor_by_guesses(guesses: tuple[float, float], kind: str) -> None:
+    """Of singular values from 1 to 0.001; where guesses are wrong more steps are made."""
+    left, right = (np.linalg.qr(matrix_of(kind, N + more, N))[0] for more in (0, 1))
+    right = np.linalg.qr(right[:N])[0]
+    factor, lost = unitary_factor(dealt((left * np.logspace(0, -3, N)) @ right.conj().T, 5), *guesses)
+    assert abs(lost) <= 20 * N * EPS
+    assert np.abs(whole(factor) - left @ right.conj().T).max() <= 1e-12
+
+
+@pytest.mark.parametrize("kind", "dD")
+def test_extreme_values(kind: str) -> None:
+    """Estimates come from the inside, and are near; of a singular matrix the smallest one is next to nothing."""
+    triangle = np.triu(matrix_of(kind, N, N)) + 3 * np.eye(N)
+    values = np.linalg.svd(triangle, compute_uv=False)
+    largest, smallest = extreme_values(dealt(triangle, 5))
+    assert 0.8 * values[0] <= largest <= values[0] * (1 + N * EPS)
+    assert values[-1] * (1 - N * EPS * values[0] / values[-1]) <= smallest <= 1.5 * values[-1]
+    triangle[:, N // 2] = 0
+    assert extreme_values(dealt(triangle, 5))[1] <= EPS * values[0]
+    assert extreme_values(dealt(np.zeros((N, N), kind), 5)) == (0, 0)
 
 
 @pytest.mark.parametrize("block", [tall._BLOCK, 24])
