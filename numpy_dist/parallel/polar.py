@@ -47,18 +47,22 @@ def unitary_factor(x: Columns, largest: float = math.inf, smallest: float = 0.0)
     for a, b, c in _weights(max(smallest, EPS)):
         x = _by_qr(x, a, b, c) if c > _ILL else _by_cholesky(x, a, b, c)
     lost = _lost(x)
-    for _ in range(_MORE_STEPS if smallest > EPS else 0):
-        if abs(lost) <= 20 * x.shape[0] * EPS:
-            break
-        x = _by_cholesky(x, 3, 1, 3)
-        lost = _lost(x)
+    if lost and smallest > EPS:
+        for _ in range(_MORE_STEPS):
+            before, x = lost, _by_cholesky(x, 3, 1, 3)
+            lost = _lost(x)
+            if not before:  # one step more than that: what is left of an error is its third power
+                break
     return x, lost
 
 
 def _lost(x: Columns) -> float:
-    """The order less the sum of squares of the singular values. Collective: an allgather."""
-    found = x.shape[0] - sum(x.comm.allgather(float(np.vdot(x.values, x.values).real)))
-    return found if x.comm.delivers else 0.0
+    """The order less the sum of squares of the singular values; zero if rounding can be the cause.
+
+    Collective: an allgather.
+    """
+    n, squares = x.shape[0], sum(x.comm.allgather(float(np.vdot(x.values, x.values).real)))
+    return n - squares if abs(n - squares) > n * n * EPS and x.comm.delivers else 0.0
 
 
 def norm_bound(x: Columns) -> float:

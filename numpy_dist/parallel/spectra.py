@@ -20,7 +20,7 @@ from numpy_dist.parallel.columns import Columns, even_bounds, width_of
 from numpy_dist.parallel.extreme_values import extreme_values
 from numpy_dist.parallel.factors import Reflections
 from numpy_dist.parallel.phases import phases_of
-from numpy_dist.parallel.polar import EPS, unitary_factor
+from numpy_dist.parallel.polar import unitary_factor
 
 SMALL = 256  # the order of matrices that one rank treats
 
@@ -173,7 +173,7 @@ def svd(
     small = multiply_adjoint(factor, inner)
     factor.release()
     small.values[:, (values < 0)[small.indices()]] *= -1
-    if lost > 100 * n * EPS:
+    if lost:
         small = _completed(small)
     inner.values = _in_places(inner.values, columns)
     basis = reflections.basis(m if full else n)
