@@ -3,13 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Protocol
 
 from numpy_dist.engine.events import floating
 from numpy_dist.engine.events.filters import Filters
 from numpy_dist.engine.events.floating import Event
 
+if TYPE_CHECKING:
+    from numpy_dist.backends.base import Backend
+    from numpy_dist.comm.base import Communicator
+
 MOST_FILTERS = 512  # whose events may be still unreported: for more, the oldest that are left stand in
+
+
+class RecordedProgram(Protocol):
+    """The program of a rank: how many statements were recorded, and whether some are in execution."""
+
+    @property
+    def recorded(self) -> int: ...
+    @property
+    def is_executing(self) -> bool: ...
+
+
+class ReportingRank(Protocol):
+    """A rank as reports need it: what they read of the runtime, which is above them."""
+
+    @property
+    def size(self) -> int: ...
+    @property
+    def comm(self) -> Communicator: ...
+    @property
+    def backend(self) -> Backend: ...
+    @property
+    def program(self) -> RecordedProgram: ...
 
 
 class ReportedTogether:
@@ -43,7 +69,7 @@ class EventReports:
 
     Parameters
     ----------
-    runtime : Runtime
+    runtime : ReportingRank
 
     Attributes
     ----------
@@ -57,7 +83,7 @@ class EventReports:
         The context of a call that computes and then writes an output.
     """
 
-    def __init__(self, runtime: Any) -> None:
+    def __init__(self, runtime: ReportingRank) -> None:
         self._runtime = runtime
         self.met: set[Event] = set()
         self.unreported = False
