@@ -10,12 +10,14 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from numpy_dist.advice import tell
+from numpy_dist.backends.base import make_backend
 from numpy_dist.backends.transport import ByHost, Transport
 from numpy_dist.comm import detect
 from numpy_dist.comm.base import dealt_out
 from numpy_dist.engine.events.reporting import EventReports
 from numpy_dist.engine.memory.pool import Pool
 from numpy_dist.engine.scheduling.counters import EngineCounters
+from numpy_dist.engine.scheduling.program import Program
 from numpy_dist.frames import UserLine
 from numpy_dist.layout.default import default_layout as plan_default_layout
 from numpy_dist.layout.layout import Layout, replicated_layout
@@ -26,6 +28,7 @@ from numpy_dist.settings import config
 if TYPE_CHECKING:
     from numpy_dist.comm.base import Communicator
     from numpy_dist.engine.scheduling.execution import Execution
+    from numpy_dist.engine.scheduling.schedule import GroupObserver
 
 current: contextvars.ContextVar[Runtime | None] = detect.rank_local(
     contextvars.ContextVar("numpy_dist_runtime", default=None)
@@ -65,20 +68,18 @@ class Runtime:
         Of the memory budget, by the setting of this rank, what all ranks have agreed on (`engine.memory.budget`).
     ledger : Ledger or None
         What this rank has gathered and told the user, kept by `dispatch.core.policy`.
-    listings : list of Listing
-        What is told of every group that is executed (see `listing`).
+    listings : list of GroupObserver
+        What is told of every group that is executed.
     execution : Execution or None
         How far the execution has come that is in progress.
     recorder : Recorder or None
-        What is told of executions, plans and gathers while there is a profile (`profiling.recorder`).
+        What is told of executions (a `ProgramRecorder`), gathers and functions while there is a profile
+        (`profiling.recorder`), or a plan of a job is made (`scaling.observer`).
     activities : list of Activity
         What takes long and goes on, the outermost first (`engine.data.activities`).
     """
 
     def __init__(self, comm: Communicator) -> None:
-        from numpy_dist.backends.base import make_backend
-        from numpy_dist.engine.scheduling.program import Program
-
         self.comm = comm
         self.rank: int = comm.rank
         self.size: int = comm.size
@@ -92,7 +93,7 @@ class Runtime:
         self.program = Program(self)
         self.handed_out = False
         self.execution: Execution | None = None
-        self.listings: list[object] = []
+        self.listings: list[GroupObserver] = []
         self.recorder: Any = None
         self.activities: list[Any] = []
         self.thread = threading.get_ident()

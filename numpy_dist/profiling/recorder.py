@@ -41,8 +41,11 @@ from numpy_dist.profiling.log import (
 )
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from numpy_dist.comm.base import Message
     from numpy_dist.engine.events.sites import CallSite
+    from numpy_dist.engine.executing.prepared import PreparedPlans
     from numpy_dist.engine.memory.storage import Storage
     from numpy_dist.engine.runtime import Runtime
     from numpy_dist.engine.scheduling.execution import Execution
@@ -109,7 +112,7 @@ class Recorder:
 
     def found_schedule(self, begin: int, schedule: Schedule) -> None:
         """The schedule of a program was looked for since `begin`."""
-        made = not any(group.prepared for group in schedule.groups)  # nobody has executed it
+        made = not any(schedule.plans)  # nobody has executed it
         self._add(PlanningRun(begin, clock(), "schedule made" if made else "schedule found", schedule.statements))
 
     def planned(self, begin: int, statements: Sequence[Statement]) -> None:
@@ -144,7 +147,8 @@ class Recorder:
 
     def _loop(self, execution: Execution, number: int) -> int:
         """The number of a loop's description."""
-        group, plan = execution.schedule.groups[number], execution.plans[number]
+        plans, plan = execution.schedule.plans[number], execution.plans[number]
+        group = plans.group
         statements = [execution.statements[position] for position in group.positions]
         sites = tuple([statement.site for statement in statements])
         known = self._bytes.get((id(plan), sites))
@@ -161,18 +165,18 @@ class Recorder:
         _, reads, writes = known
         lines = tuple([self._line_of(site) for site in sites])
         operations = ", ".join([statement.op.name for statement in statements])
-        key = lines, operations, reads, writes, self._tier(group, plan)
+        key = lines, operations, reads, writes, self._tier(plans, plan)
         found_number = self._loops.get(key)
         if found_number is None:
             found_number = self._loops[key] = len(self._loops)
             self.records.append(LoopDescription(found_number, *key))
         return found_number
 
-    def _tier(self, group: Group, plan: Plan) -> str:
+    def _tier(self, plans: PreparedPlans, plan: Plan) -> str:
         """By what a loop was run, without what changes each time."""
-        if group.box is None:
+        if plans.group.box is None:
             return "nothing: this rank has no part of it"
-        parts = [part for kept in group.prepared.values() if kept.plan is plan for part in kept.parts]
+        parts = [part for kept in plans.values() if kept.plan is plan for part in kept.parts]
         found = dict.fromkeys(self._runtime.backend.tier(part.memo) for part in parts)
         return "; ".join(dict.fromkeys(_NOT_YET if tier.startswith(_NOT_YET) else tier for tier in found))
 
@@ -292,7 +296,7 @@ class Recorder:
                 self._use(*use, self._here())
         return self.function(name)
 
-    def positions(self, positions: object, block: object, among: int) -> object:
+    def positions(self, positions: object, block: np.ndarray, among: int) -> np.ndarray:
         """What a rank has of the positions of an index, as it is; a plan's observer tells others."""
         return block
 

@@ -14,6 +14,7 @@ import numpy_dist
 from numpy_dist import engine
 from numpy_dist.comm.simulated import run_simulated
 from numpy_dist.engine.executing import prepared
+from numpy_dist.engine.executing.prepared import PreparedPlans
 from numpy_dist.engine.planning.actions import (
     Allocate,
     Combine,
@@ -115,10 +116,11 @@ def test_ranks_expect_what_is_sent(made):
 def test_performing_a_plan_does_to_storages_what_it_says(monkeypatch):
     execute, seen = schedule.execute, []
 
-    def compared(group: Any, runtime: Any, statements: Any, storages: Any) -> None:
+    def compared(plans: PreparedPlans, runtime: Any, statements: Any, storages: Any) -> None:
+        group = plans.group
         states = States({slot: state_of(storages[slot]) for slot in group.slots})
-        plan = prepared.prepared(group, runtime, statements, storages).plan
-        execute(group, runtime, statements, storages)
+        plan = plans.find(runtime, statements, storages).plan
+        execute(plans, runtime, statements, storages)
         for slot, state in states.after(plan.actions).items():
             # Whether anybody wants it may have changed, and memory that somebody else sees is not donated.
             mine = state_of(storages[slot])._replace(wanted=state.wanted, reserved=state.reserved)

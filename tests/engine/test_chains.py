@@ -253,14 +253,15 @@ def test_chains_are_bounded() -> None:
     assert [c[:2] for c in chains_of(links)] == [(0, MOST), (MOST, 2 * MOST)]
 
 
-class _Group:
-    """A group whose loop waits for no other, since its kernel has not all of its arguments, and that may fail."""
+class _Group(dict):
+    """A group and its only plan, which may fail: its loop waits for no other, since its kernel lacks arguments."""
 
     def __init__(self, number: int, error: type[BaseException] | None = None) -> None:
-        self.number, self.results, self.error = number, [], error
+        super().__init__({(): self})
+        self.group, self.number, self.results, self.error = self, number, [], error
         repeat = SimpleNamespace(chain=None, has_rows=lambda rows: True, fill=lambda: False)
         self.parts = [SimpleNamespace(repeat=repeat, shape=(4,), arguments=lambda own, storages: ())]
-        self.plan, self.prepared = SimpleNamespace(of=lambda kind: ()), {(): self}
+        self.plan = SimpleNamespace(of=lambda kind: ())
 
     def facts(self, storages: Any) -> tuple:
         return ()

@@ -376,9 +376,9 @@ def test_what_is_computed_from_lost_values_is_lost() -> None:
     with config(MIN_SHARD_BYTES=0):
         x, y = numpy_dist.asarray(_given()), numpy_dist.asarray(_given())
         engine.flush()
-        known = len(engine.runtime().program._lost)
+        known = len(engine.runtime().program._recovery.lost)
         x._storage.lost = "its values are lost: a test"
-        engine.runtime().program._lost.append(weakref.ref(x._storage))
+        engine.runtime().program._recovery.lost.append(weakref.ref(x._storage))
         z = x + y
         y += 1
         row = y[0]
@@ -395,7 +395,7 @@ def test_what_is_computed_from_lost_values_is_lost() -> None:
         assert float(y.max()) == 2.0 and np.array_equal(z.gather(), np.full(SHAPE, 2.0))
         with pytest.raises(LostValueError):
             w.gather()
-        assert len(engine.runtime().program._lost) <= known + 1
+        assert len(engine.runtime().program._recovery.lost) <= known + 1
 
 
 def test_values_are_not_asked_for_while_the_program_executes(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -248,13 +248,14 @@ def shard_for_library(x: Handle) -> Array:
     return block
 
 
-def corner(x: Any, extent: int) -> np.ndarray | None:
+def corner(x: object, extent: int) -> np.ndarray | None:
     """The first elements along each axis of this rank's part of `x`, at most `extent`; None where it has none.
 
     Not collective: nothing is executed. So it is None, too, where something is pending that writes the array.
     """
     if not is_sharded(x):
-        return plain(x)[(slice(extent),) * x._array.ndim]
+        array = plain(x)
+        return array[(slice(extent),) * array.ndim]
     rt, storage = runtime(), x._storage
     there = storage.memory is not None and not storage.lost and storage.walk is None
     if not there or not rt.program.is_settled(storage) or rt.program.is_deferred(storage):
@@ -340,7 +341,7 @@ def _end_walk(storage: Storage) -> None:
         storage.walk.end(storage)
 
 
-def _shard(x: Any) -> Array:
+def _shard(x: ShardedHandle) -> Array:
     rt = runtime()
     storage, array = x._storage, x._array
     rt.program.force(storage)
@@ -354,5 +355,7 @@ def _shard(x: Any) -> Array:
     if box is None:
         return rt.backend.memory.empty(tuple(0 for _ in array.shape) or (0,), array.dtype)
     if storage.memory is None:
-        storage.allocate(storage.layout.box(rt.rank))
+        own = storage.layout.box(rt.rank)
+        assert own is not None
+        storage.allocate(own)
     return storage.view(vmap, box, array.dtype)

@@ -9,10 +9,9 @@ import numpy as np
 
 from numpy_dist.backends.base import Loop
 from numpy_dist.engine.executing.part import Work
-from numpy_dist.engine.executing.prepared import Prepared, execute
+from numpy_dist.engine.executing.prepared import Prepared, PreparedPlans, execute
 from numpy_dist.engine.memory.storage import Storage
 from numpy_dist.engine.planning.actions import Donate, NewVersion
-from numpy_dist.engine.planning.group import Group
 from numpy_dist.ir.statements import Statement
 
 if TYPE_CHECKING:
@@ -36,13 +35,14 @@ class Chain:
 
     Parameters
     ----------
-    groups : sequence of Group
+    plans : sequence of PreparedPlans
+        Of the groups.
     aligned : frozenset of int
         See `links.ChainPlan`.
     """
 
-    def __init__(self, groups: Sequence[Group], aligned: frozenset[int]) -> None:
-        self.groups, self._aligned = groups, aligned
+    def __init__(self, plans: Sequence[PreparedPlans], aligned: frozenset[int]) -> None:
+        self.plans, self._aligned = plans, aligned
         self._made: dict[tuple[Prepared, ...], Chained] = {}
 
     def run(self, runtime: ExecutingRank, statements: Sequence[list[Statement]], storages: list[Storage]) -> None:
@@ -50,12 +50,13 @@ class Chain:
         execution = runtime.execution
         assert execution is not None
         ready: list[_Member] = []
-        for group, own in zip(self.groups, statements, strict=True):
-            chosen = group.prepared.get(group.facts(storages))
+        for plans, own in zip(self.plans, statements, strict=True):
+            group = plans.group
+            chosen = plans.get(group.facts(storages))
             if chosen is None or not self._may_wait(chosen):
                 self._launch(runtime, execution, ready, storages)
                 ready = []
-                execute(group, runtime, own, storages)
+                execute(plans, runtime, own, storages)
                 execution.finish(group.number + 1)
                 continue
             work = Work(runtime, own, storages)

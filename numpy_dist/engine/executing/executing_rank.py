@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from numpy_dist.engine.memory.rank import Rank
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from numpy_dist.engine.events.reporting import EventReports
     from numpy_dist.engine.memory.storage import Storage
     from numpy_dist.engine.planning.actions import Plan
+    from numpy_dist.ir.statements import Statement
 
 
 class ExecutionLog(Protocol):
@@ -37,6 +39,20 @@ class ExecutionLog(Protocol):
     def finish(self, number: int) -> None:
         """Take note that so many groups are done."""
 
+    def pause(self) -> None:
+        """Handle signals that came while a group was executed."""
+
+
+class PlanRecorder(Protocol):
+    """What is told of new plans."""
+
+    @property
+    def now(self) -> int:
+        """The clock."""
+
+    def planned(self, begin: int, statements: Sequence[Statement]) -> None:
+        """A loop of these statements was planned since `begin`."""
+
 
 class ExecutingRank(Rank, Protocol):
     """A rank with its floating-point events, the transport of its messages, and how far the execution has come."""
@@ -54,4 +70,4 @@ class ExecutingRank(Rank, Protocol):
     @property
     def execution(self) -> ExecutionLog | None: ...
     @property
-    def recorder(self) -> Any: ...  # there is one while there is a profile
+    def recorder(self) -> PlanRecorder | None: ...

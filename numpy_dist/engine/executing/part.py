@@ -189,9 +189,9 @@ def address_of(storage: Storage, old: bool) -> int:
     return (storage.spare[0] if old else storage.memory).address  # type: ignore[index]
 
 
-def _at(x: Any, arrays: list[np.ndarray]) -> Array | Temp:
+def _at(x: int | Temp, arrays: list[np.ndarray]) -> Array | Temp:
     """An operand by its number, or a temporary."""
-    return x if type(x) is Temp else arrays[x]
+    return x if isinstance(x, Temp) else arrays[x]
 
 
 def reporter(runtime: ExecutingRank, statements: list[Statement]) -> Callable[[int, str], None]:

@@ -104,37 +104,44 @@ class Prepared:
             perform(work, action)
 
 
-def prepared(group: Group, runtime: ExecutingRank, statements: list[Statement], storages: list[Storage]) -> Prepared:
-    """The plan of a group for the present states of its storages, made if there is none."""
-    key = group.facts(storages)
-    found = group.prepared.get(key)
-    if found is None:
-        recorder = runtime.recorder
-        begun = 0 if recorder is None else recorder.now
-        states = States({slot: state_of(storages[slot]) for slot in group.slots})
-        plan = plan_group(group, statements, {id(storages[slot]): slot for slot in group.slots}, states)
-        for tell in PLANNED:
-            tell(group, plan, statements, states)
-        if len(group.prepared) >= _MOST_PREPARED:
-            del group.prepared[next(iter(group.prepared))]
-        found = group.prepared[key] = Prepared(plan, statements)
-        if recorder is not None:
-            recorder.planned(begun, statements)
-    return found
+class PreparedPlans(dict[tuple, Prepared]):
+    """The prepared plans of one group, by its facts (`Group.facts`); the oldest ones are forgotten first.
+
+    Parameters
+    ----------
+    group : Group
+    """
+
+    def __init__(self, group: Group) -> None:
+        super().__init__()
+        self.group = group
+
+    def find(self, runtime: ExecutingRank, statements: list[Statement], storages: list[Storage]) -> Prepared:
+        """The plan for the present states of the group's storages, made if there is none."""
+        group = self.group
+        facts = group.facts(storages)
+        found = self.get(facts)
+        if found is None:
+            recorder = runtime.recorder
+            begun = 0 if recorder is None else recorder.now
+            states = States({slot: state_of(storages[slot]) for slot in group.slots})
+            plan = plan_group(group, statements, {id(storages[slot]): slot for slot in group.slots}, states)
+            for tell in PLANNED:
+                tell(group, plan, statements, states)
+            if len(self) >= _MOST_PREPARED:
+                del self[next(iter(self))]
+            found = self[facts] = Prepared(plan, statements)
+            if recorder is not None:
+                recorder.planned(begun, statements)
+        return found
 
 
-def execute(group: Group, runtime: ExecutingRank, statements: list[Statement], storages: list[Storage]) -> None:
-    """Execute a group but for its releases, which come when it is done (see `release`)."""
-    chosen = prepared(group, runtime, statements, storages)
+def execute(plans: PreparedPlans, runtime: ExecutingRank, statements: list[Statement], storages: list[Storage]) -> None:
+    """Execute a group but for its releases, which come when it is done (see `Schedule.run`)."""
+    chosen = plans.find(runtime, statements, storages)
     work = Work(runtime, statements, storages)
-    chosen.begin(work, group.number)
+    chosen.begin(work, plans.group.number)
     chosen.end(work)
-
-
-def release(group: Group, storages: list[Any]) -> None:
-    """Let storages go that the program does not use after the group."""
-    for slot in group.released:
-        storages[slot] = None
 
 
 # -- what performs each action ---------------------------------------------------------------------------------------

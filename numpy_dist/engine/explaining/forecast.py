@@ -11,6 +11,7 @@ import numpy as np
 
 from numpy_dist.comm.base import INLINE_DATA_BYTES
 from numpy_dist.engine.executing.combine import SMALL
+from numpy_dist.engine.executing.prepared import PreparedPlans
 from numpy_dist.engine.explaining.outlines import Outline
 from numpy_dist.engine.planning.actions import Combine, Fetch, Plan, RefreshHalo, counts
 from numpy_dist.engine.planning.group import Group
@@ -57,19 +58,24 @@ class Forecast:
     writes: dict[int, int]
 
 
-def forecast(runtime: Runtime, group: Group, statements: list[Statement], outlines: Sequence[Outline]) -> Forecast:
+def forecast(
+    runtime: Runtime, plans: PreparedPlans, statements: list[Statement], outlines: Sequence[Outline]
+) -> Forecast:
     """Work out what a group will do, and change the outlines: they are then as storages are after the group.
 
     Parameters
     ----------
+    plans : PreparedPlans
+        The group's.
     statements : list of Statement
         The group's, on outlines.
     outlines : list of Outline
         By slot; others than the group's may be None.
     """
+    group = plans.group
     facts, slots = group.facts(outlines), {id(outlines[slot]): slot for slot in group.slots}
     states = States({slot: outlines[slot].state for slot in group.slots})
-    kept = group.prepared.get(facts)
+    kept = plans.get(facts)
     plan = plan_group(group, statements, slots, states) if kept is None else kept.plan
     wanted = {slot: states[slot].wanted for slot in group.slots}
     reads, writes = touched(group, runtime.rank, statements, slots, wanted)

@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from numpy_dist.engine.events.notation import bytes_text
+from numpy_dist.engine.executing.prepared import PreparedPlans
 from numpy_dist.engine.explaining.forecast import COUNTS, Forecast, forecast, is_contracted
 from numpy_dist.engine.explaining.listed_group import group_lines
 from numpy_dist.engine.explaining.outlines import Outline, on_outlines
@@ -114,13 +115,13 @@ class Listing:
         schedule, by_slot = find_schedule(rt, statements, description, later, keep=False), description.storages
         for slot, layout in schedule.layouts:
             by_slot[slot].layout = layout
-        for group in schedule.groups:
-            its = [statements[position] for position in group.positions]
-            self._name(group, its, by_slot, lambda slot: originals[id(by_slot[slot])])
-            listed, found = self._list(group, its, by_slot)
+        for plans in schedule.plans:
+            its = [statements[position] for position in plans.group.positions]
+            self._name(plans.group, its, by_slot, lambda slot: originals[id(by_slot[slot])])
+            listed, found = self._list(plans, its, by_slot)
             for name, count in found.counts.items():
                 self.counts[name] += count
-            listed.tier = _tier(rt, group, found)
+            listed.tier = _tier(rt, plans, found)
 
     # -- an executed program ----------------------------------------------------------------------------------------
 
@@ -151,19 +152,20 @@ class Listing:
         rt = self._runtime
         return {name: getattr(rt.counters if name in _ENGINE else rt.comm.counters, name) for name in COUNTS}
 
-    def before(self, group: Group, statements: list[Statement], storages: Sequence[Storage]) -> None:
+    def before(self, plans: PreparedPlans, statements: list[Statement], storages: Sequence[Storage]) -> None:
         """Take note of a group that is going to be executed."""
+        group = plans.group
         outlines = [Outline(storages[slot]) if slot in group.slots else None for slot in range(len(storages))]
         by_id: dict[int, Any] = {id(storages[slot]): outlines[slot] for slot in group.slots}
         its = on_outlines(statements, by_id)
         self._name(group, its, outlines, storages.__getitem__)
-        self._present = self._list(group, its, outlines)
+        self._present = self._list(plans, its, outlines)
 
-    def after(self, group: Group) -> None:
+    def after(self, plans: PreparedPlans) -> None:
         """Take note of how it was executed."""
         assert self._present is not None
         listed, found = self._present
-        listed.tier, self._present = _tier(self._runtime, group, found), None
+        listed.tier, self._present = _tier(self._runtime, plans, found), None
 
     # -- both -------------------------------------------------------------------------------------------------------
 
@@ -186,8 +188,11 @@ class Listing:
                 if not outline.name and id(outline) not in passed:
                     outline.name = self._names.of(original(slots[id(outline)]), outline)
 
-    def _list(self, group: Group, statements: list[Statement], outlines: list[Any]) -> tuple[_Listed, Forecast]:
-        found = forecast(self._runtime, group, statements, outlines)
+    def _list(
+        self, plans: PreparedPlans, statements: list[Statement], outlines: list[Any]
+    ) -> tuple[_Listed, Forecast]:
+        group = plans.group
+        found = forecast(self._runtime, plans, statements, outlines)
         lines = group_lines(group, statements, outlines, found)
         named = [outlines[slot] for slot in group.slots if outlines[slot].name]
         for outline in named:
@@ -227,11 +232,11 @@ class _Listed:
         self.lines, self.names, self.times, self.tier = lines, names, 0, ""
 
 
-def _tier(rt: Runtime, group: Group, found: Forecast) -> str:
+def _tier(rt: Runtime, plans: PreparedPlans, found: Forecast) -> str:
     """By what a group's loop is run."""
-    if group.box is None:
+    if plans.group.box is None:
         return "nothing: this rank has no part of it"
-    kept = group.prepared.get(found.facts)
+    kept = plans.get(found.facts)
     if kept is None or not kept.parts:
         return rt.backend.tier({})
     return "; ".join(dict.fromkeys(rt.backend.tier(part.memo) for part in kept.parts))

@@ -66,8 +66,6 @@ class Group:
         Those of them whose memory may be donated.
     follows : bool
         Whether it may run together with the group before it (see `links`).
-    prepared : dict
-        What execution keeps of the plans, by `facts`.
     """
 
     def __init__(
@@ -102,7 +100,6 @@ class Group:
         self.released: tuple[int, ...] = ()
         self.ending: frozenset[int] = frozenset()
         self.follows = False
-        self.prepared: dict[tuple, Any] = {}
 
     def end(self, slots: Iterable[int], later: Iterable[int]) -> None:
         """Take note of slots that no later group uses, and which of them statements still pending do use.

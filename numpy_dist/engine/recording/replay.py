@@ -29,6 +29,7 @@ from numpy_dist.ir.statements import NO_OPTIONS, SCALAR_KINDS, Elementwise, Redu
 from numpy_dist.settings import config
 
 if TYPE_CHECKING:
+    from numpy_dist.engine.memory.handle import ShardedHandle
     from numpy_dist.engine.memory.pool import Pool
     from numpy_dist.ir.views import View
 
@@ -74,7 +75,7 @@ class StatementTemplate:
     def __init__(
         self,
         statement: Elementwise,
-        result: Any,
+        result: ShardedHandle,
         now: bool,
         bounds: Bounds,
         spread: tuple[tuple[np.ndarray, View] | None, ...],
@@ -95,7 +96,7 @@ MOST_INPUTS = 3
 def remember(
     statement: Elementwise,
     operands: Sequence[object],
-    result: object,
+    result: ShardedHandle,
     result_dtype: np.dtype | None,
     now: bool,
     bounds: Bounds,
@@ -248,7 +249,7 @@ class ReductionTemplate:
         Of the storage and the handle that it makes.
     """
 
-    def __init__(self, statement: Reduction, result: Any) -> None:
+    def __init__(self, statement: Reduction, result: ShardedHandle) -> None:
         self.op, self.reduced, self.partial = statement.op, statement.axes, statement.dtype
         self.space, self.keepdims, self.form = statement.space, statement.keepdims, statement.form
         storage = result._storage
@@ -266,7 +267,7 @@ def reduction_key(ufunc: np.ufunc, x: Handle, axis: object, dtype: DTypeLike | N
     return ufunc, ref_of(x).view, axis, dtype, dtype_char(dtype), keepdims, config.MIN_SHARD_BYTES
 
 
-def remember_reduction(key: tuple, statement: Reduction, result: object) -> None:
+def remember_reduction(key: tuple, statement: Reduction, result: ShardedHandle) -> None:
     """Keep the template of a reduction; all are forgotten when there are too many."""
     if len(REDUCTION_TEMPLATES) > _MOST:
         REDUCTION_TEMPLATES.clear()

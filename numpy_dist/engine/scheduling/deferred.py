@@ -78,15 +78,15 @@ class Deferred:
 
     Attributes
     ----------
-    statements : list of Elementwise
+    statements : list of Statement
         In program order; the last one makes what was reduced.
     """
 
     def __init__(self) -> None:
-        self.statements: list[Elementwise] = []
+        self.statements: list[Statement] = []
         self._kept: WeakSet[CallSite] = WeakSet()  # call sites whose results were wanted after all
 
-    def defer(self, found: list[Elementwise]) -> None:
+    def defer(self, found: list[Statement]) -> None:
         """Mark what need not be stored (see `deferrable`) in the program that is about to be executed."""
         self._keep([] if found and found[-1].site in self._kept else found)
         for statement in self.statements:
@@ -102,7 +102,7 @@ class Deferred:
         """Have done with what reads lost values; returns storages whose values are lost, too."""
         kept, lost = propagate(self.statements)
         if lost:
-            self._keep(kept)  # type: ignore[arg-type]
+            self._keep(kept)
         return lost
 
     def leave_out(self, serials: Container[int]) -> None:
@@ -137,7 +137,7 @@ class Deferred:
         """What was wanted is stored: no statement stays."""
         self._keep([])
 
-    def _keep(self, statements: list[Elementwise]) -> None:
+    def _keep(self, statements: list[Statement]) -> None:
         """Have done with all other statements: what they read may be overwritten."""
         for statement in self.statements:
             for ref in statement.reads():

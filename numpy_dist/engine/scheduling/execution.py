@@ -11,7 +11,7 @@ error itself, which would be met again whatever is asked for.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from numpy_dist.comm.supervision.signals import Postponed
 from numpy_dist.engine.memory.storage import Storage
@@ -168,16 +168,25 @@ class Execution:
                 self.statements[position] = nothing
 
 
+class ExecutionRecorder(Protocol):
+    """What is told of the loops of an execution."""
+
+    def begin_loop(self) -> None:
+        """A loop begins, or a chain."""
+
+    def ran(self, execution: Execution, number: int) -> None:
+        """Loops of an execution are done through this number: one, or several that ran together."""
+
+
 class RecordedExecution(Execution):
     """An execution of which somebody is told (`Runtime.recorder`); others do not ask whether anybody is.
 
     Attributes
     ----------
-    recorder : Recorder
-        Is told when a loop begins, and when loops are done (`profiling.recorder`).
+    recorder : ExecutionRecorder
     """
 
-    def __init__(self, recorder: Any, *arguments: Any) -> None:
+    def __init__(self, recorder: ExecutionRecorder, *arguments: Any) -> None:
         super().__init__(*arguments)
         self.recorder = recorder
         recorder.begin_loop()

@@ -9,7 +9,8 @@ from __future__ import annotations
 import ctypes
 import traceback
 from collections.abc import Sequence
-from typing import Any
+
+import numpy as np
 
 from numpy_dist.engine.events.sites import resolve
 from numpy_dist.engine.memory.storage import Storage
@@ -42,10 +43,10 @@ def propagate(statements: Sequence[Statement]) -> tuple[list[Statement], list[St
     return kept, lost
 
 
-def _is_whole(array: Any, storage: Storage) -> bool:
+def _is_whole(array: np.ndarray, storage: Storage) -> bool:
     """Whether a meta array has all elements of a storage."""
     flags = array.flags
-    return array.nbytes == storage.nbytes and array.size and (flags.c_contiguous or flags.f_contiguous)
+    return array.nbytes == storage.nbytes and array.size > 0 and (flags.c_contiguous or flags.f_contiguous)
 
 
 _OF_THE_CALLER = (MemoryError, RecursionError, ctypes.ArgumentError)  # the last is what ctypes makes of the others

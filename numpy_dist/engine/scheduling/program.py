@@ -4,31 +4,33 @@ from __future__ import annotations
 
 import sys
 import warnings
-import weakref
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Sequence
 from operator import attrgetter
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from numpy_dist.comm.portable import first_error, portable_error
 from numpy_dist.comm.supervision.signals import Postponed
 from numpy_dist.engine.events import floating
 from numpy_dist.engine.events.filters import CONTEXT_AWARE, current_filters
 from numpy_dist.engine.events.sites import LATEST, search, site_of
+from numpy_dist.engine.executing.executing_rank import ExecutingRank, PlanRecorder
 from numpy_dist.engine.memory.budget import share_of_memory
 from numpy_dist.engine.memory.storage import Storage
 from numpy_dist.engine.scheduling.deferred import Deferred
 from numpy_dist.engine.scheduling.eagerness import Eagerness, keep_freed_memory, lower_limit
-from numpy_dist.engine.scheduling.execution import Execution, RecordedExecution
-from numpy_dist.engine.scheduling.lost import cannot_run, propagate, reason
+from numpy_dist.engine.scheduling.execution import Execution, ExecutionRecorder, RecordedExecution
+from numpy_dist.engine.scheduling.lost import cannot_run
 from numpy_dist.engine.scheduling.periods import LARGE, LARGE_ON_DEVICE, Periods
-from numpy_dist.engine.scheduling.schedule import SCHEDULES, Description, find_schedule, is_of_values
+from numpy_dist.engine.scheduling.recovery import Recovery
+from numpy_dist.engine.scheduling.schedule import Description, find_schedule, is_of_values
 from numpy_dist.errors import LostValueError
 from numpy_dist.ir.statements import Statement, is_part
 
 if TYPE_CHECKING:
-    from numpy_dist.engine.scheduling.scheduling_rank import SchedulingRank
+    from numpy_dist.engine.scheduling.counters import EngineCounters
+    from numpy_dist.engine.scheduling.schedule import GroupObserver, Schedule
 
 _getframe, _capsule = sys._getframe, floating.capsule  # saves look-ups for each statement
 MOST_STATEMENTS = 256
@@ -36,6 +38,26 @@ MOST_BYTES = 1 << 33  # bytes of results, for each rank, that may be pending whe
 COMES_IN = 32  # times the bytes of an array that no statement makes count: it is in memory, most results never are
 PATIENCE = 16  # small statements in a row that are recorded since those before them are pending
 WORTH_POSTPONING = 1 << 20  # bytes of results, in all: programs that take long enough for signals to come meanwhile
+
+
+class ProgramRecorder(PlanRecorder, ExecutionRecorder, Protocol):
+    """What is told of the executions of a program."""
+
+    def found_schedule(self, begin: int, schedule: Schedule) -> None:
+        """The schedule of a program was looked for since `begin`."""
+
+
+class SchedulingRank(ExecutingRank, Protocol):
+    """A rank with a program: what this needs of the runtime, which is above it."""
+
+    execution: Execution | None
+    counters: EngineCounters
+    handed_out: bool
+
+    @property
+    def recorder(self) -> ProgramRecorder | None: ...
+    @property
+    def listings(self) -> Sequence[GroupObserver]: ...
 
 
 class PendingStatements(list[Statement]):
@@ -90,15 +112,13 @@ class Program:
         self._events = runtime.events
         self._seen: floating.Seen = self._events.look()
         self._deferred = Deferred()
+        self._recovery = Recovery(self._deferred)
         self._belated: Execution | None = None  # of what was deferred
         self._checks = runtime.comm.checks
         if self._checks is not None:
             self._checks.journal.program = self
         self._ahead: tuple[int, int, Description] | None = None  # pending statements (first and last serial), described
         self._waiting: int | None = None  # serial of the first statement behind a period that waits to be executed
-        self._lost: list[weakref.ref[Storage]] = []  # storages whose values are lost
-        self._lacking_before: set[int] = set()  # serials of statements that have found no memory
-        self._lacking: set[int] = set()  # and of those that were in work when there was none the last time
         self.watches = False
         self._many = runtime.size > 1
         self._missed = 0  # how often small work could not be done at once
@@ -381,30 +401,17 @@ class Program:
                 return
 
     def _leave_starved(self, error: MemoryError, wanted: Storage | None, reader: Statement | None) -> bool:
-        """Leave out statements that find no memory for the second time, unless what is asked for depends on them.
-
-        Their results, of which the user has been told that there is no memory for them, are lost: as in a program of
-        NumPy's, which does not have them, all others can be computed. Returns whether there are such statements.
-        """
-        waiting = [*self._deferred.statements, *self._pending]
-        left = (self._lacking & self._lacking_before) - _makers(waiting, [] if wanted is None else [wanted], reader)
-        self._lacking_before = (self._lacking_before | self._lacking) & {s.serial for s in waiting}
-        self._lacking = set()
-        if not left:
-            return False
-        for statement in waiting:
-            for out in statement.outputs if statement.serial in left else ():
-                out.storage.lost = reason(statement, error, "there was no memory for it")
-                self._lost.append(weakref.ref(out.storage))
-        self._deferred.leave_out(left)
-        self._replace([statement for statement in self._pending if statement.serial not in left])
-        return True
+        """Leave out statements that find no memory again (see `Recovery`); whether there are such statements."""
+        rest = self._recovery.without_starved(self._pending, error, wanted, reader)
+        if rest is not None:
+            self._replace(rest)
+        return rest is not None
 
     def _cut_and_execute(
         self, through: int | None, reader: Statement | None, may_raise: bool, signals: Postponed | None = None
     ) -> None:
         """Execute the statements through a serial by their schedule; undo what an exception leaves half done."""
-        if self._pending.execution is not None or self._lost:
+        if self._pending.execution is not None or self._recovery.lost:
             self._settle()
         pending = self._pending
         count = len(pending) if through is None or not pending else _number_through(pending, through)
@@ -450,7 +457,8 @@ class Program:
             self._replace(pending[count:])
         except BaseException as error:
             if pending.execution is None and self._belated is None and cannot_run(error):
-                self._give_up(count, error)
+                self._recovery.give_up(pending[:count], error)
+                self._replace(pending[count:])
             self._recover(error)
             raise
         pending.execution = None  # they refer to each other, and would wait for the garbage collector
@@ -463,7 +471,7 @@ class Program:
         if checks is not None:
             checks.journal.executes = True
         try:
-            execution.schedule.run(runtime, execution.statements, execution.storages)
+            execution.schedule.run(runtime, execution.statements, execution.storages, runtime.listings)
         except BaseException as error:
             if not (execution.may_raise and is_of_values(error)):
                 # This rank has left a communication that others are in: they must not wait for it, even if it goes on.
@@ -480,32 +488,14 @@ class Program:
         self._bound = self._bytes_done + self._most_bytes
         self._pending = pending
 
-    def _give_up(self, count: int, error: BaseException) -> None:
-        """Leave out so many statements, of which there is no schedule."""
-        pending = self._pending
-        for statement in pending[:count]:
-            for out in statement.outputs:
-                out.storage.lost = reason(statement, error)
-                self._lost.append(weakref.ref(out.storage))
-        self._replace(pending[count:])
-
     def _recover(self, error: BaseException) -> None:
         """Undo what an exception has left half done; what is to be executed yet is pending again.
 
         May be called again where it was left by an exception itself.
         """
         pending = self._pending
-        lost: list[Storage] = []
-        self._lacking = set()
-        for execution in (self._belated, pending.execution):
-            if execution is not None:
-                if isinstance(error, MemoryError):
-                    self._lacking |= execution.in_work()
-                lost += execution.roll_back(error)
-                SCHEDULES.forget(execution.schedule)
-        self._lost += map(weakref.ref, lost)
-        rest = [statement for statement in pending if statement is not None]
-        self._deferred.recover(rest)
+        executions = [execution for execution in (self._belated, pending.execution) if execution is not None]
+        rest = self._recovery.undo(executions, pending, error)
         self._belated = self._ahead = self._waiting = None
         self._periods.interrupt(self.recorded, self._bytes)
         self._replace(rest)
@@ -529,25 +519,15 @@ class Program:
                     )
                 frame = frame.f_back
             self._recover(KeyboardInterrupt("an exception"))
-        if self._lost:
-            self._propagate()
+        if self._recovery.lost:
+            kept = self._recovery.without_readers(self._pending)
+            if kept is not None:
+                self._ahead = None
+                self._replace(kept)
 
     def lose(self, storages: Iterable[Storage], why: str) -> None:
         """Take note that storages of another runtime have no values, so that all that reads them says so."""
-        for storage in storages:
-            storage.lost, storage.walk, storage.window = why, None, None
-            self._lost.append(weakref.ref(storage))
-
-    def _propagate(self) -> None:
-        """Leave out statements that read lost values, whose results are lost, too."""
-        lost = self._deferred.propagate()
-        kept, more = propagate(self._pending)
-        lost += more
-        if more:
-            self._ahead = None
-            self._replace(kept)
-        known = {id(storage): storage for storage in (*lost, *(ref() for ref in self._lost)) if storage is not None}
-        self._lost = [weakref.ref(storage) for storage in known.values() if storage.lost]
+        self._recovery.lose(storages, why)
 
     def _described(self, statements: Sequence[Statement]) -> Description | None:
         """What is known of these statements from when they were pending."""
@@ -580,7 +560,7 @@ class Program:
 
 
 Begin = Callable[[], object]
-_step: Callable[[Any, Storage, int], Begin | None]
+_step: Callable[[SchedulingRank, Storage, int], Begin | None]
 
 
 def register_walks(step: Callable[[Any, Storage, int], Begin | None]) -> None:
@@ -618,19 +598,6 @@ def _number_through(statements: Sequence[Statement], serial: int) -> int:
     if 0 < count <= len(statements) and statements[count - 1].serial == serial:
         return count
     return bisect_right(statements, serial, key=attrgetter("serial"))  # some were done before, or never recorded
-
-
-def _makers(statements: Sequence[Statement], wanted: Iterable[Storage], reader: Statement | None) -> set[int]:
-    """The serials of the statements on which the values of storages depend, and what `reader` reads."""
-    needed = {id(storage) for storage in wanted}
-    if reader is not None:
-        needed.update(id(ref.storage) for ref in reader.reads())
-    makers: set[int] = set()
-    for statement in reversed(statements):
-        if any(id(out.storage) in needed for out in statement.outputs):
-            needed.update(id(ref.storage) for ref in statement.reads())
-            makers.add(statement.serial)
-    return makers
 
 
 def _used_by(statements: Sequence[Statement]) -> set[int]:

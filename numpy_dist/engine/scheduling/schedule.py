@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from numpy_dist.engine.executing.chain import Chain
-from numpy_dist.engine.executing.prepared import execute, release
+from numpy_dist.engine.executing.prepared import PreparedPlans, execute
 from numpy_dist.engine.memory.storage import Storage
 from numpy_dist.engine.planning.fuse import FusedStatements, fuse
 from numpy_dist.engine.planning.group import Group
@@ -18,7 +18,7 @@ from numpy_dist.layout.layout import Layout
 from numpy_dist.layout.marks import mark_of
 
 if TYPE_CHECKING:
-    from numpy_dist.engine.scheduling.scheduling_rank import SchedulingRank
+    from numpy_dist.engine.executing.executing_rank import ExecutingRank
 
 _MOST, _MOST_STATEMENTS = 512, 8192  # of all that are kept: the plan of one takes some kilobytes
 
@@ -26,6 +26,16 @@ _MOST, _MOST_STATEMENTS = 512, 8192  # of all that are kept: the plan of one tak
 def is_of_values(error: BaseException) -> bool:
     """Whether NumPy raises such an error for values: text that is no number, integers to negative powers."""
     return isinstance(error, ValueError | ArithmeticError) or type(error) is RuntimeError  # ours are subclasses
+
+
+class GroupObserver(Protocol):
+    """What is told of every group that is executed, one after the other: then no chains are formed."""
+
+    def before(self, plans: PreparedPlans, statements: list[Statement], storages: list[Storage]) -> None:
+        """Take note of a group that is going to be executed."""
+
+    def after(self, plans: PreparedPlans) -> None:
+        """Take note of how it was executed."""
 
 
 class Schedule:
@@ -40,6 +50,8 @@ class Schedule:
     layouts : list of (int, Layout)
         Storages that move, and where to (see `propagate_layouts`).
     groups : list of Group
+    plans : list of PreparedPlans
+        What each of them does, as storages lie.
     chains : dict of int to Chain
         Groups that may run together, by the number of the first one.
     pattern : int
@@ -50,7 +62,7 @@ class Schedule:
 
     def __init__(
         self,
-        runtime: SchedulingRank,
+        runtime: ExecutingRank,
         statements: Sequence[Statement],
         storages: Sequence[Storage],
         later: Container[int],
@@ -61,37 +73,46 @@ class Schedule:
         used_later = frozenset(slot for number, slot in slots.items() if number in later)
         fused = fuse(statements)
         self.groups = _groups(fused, statements, slots, used_later, runtime.rank)
-        self.chains = _chains(self.groups, fused, slots)
+        self.plans = [PreparedPlans(group) for group in self.groups]
+        self.chains = _chains(self.plans, fused, slots)
         self._made: list[int] = []  # slots whose liveness decides what need not be stored for a reduction
         self._deferrable: dict[tuple[bool, ...], list[int]] = {}
         if isinstance(statements[-1], Reduction):
             makers = [s for s in statements if isinstance(s, Elementwise) and all(s.creates)]
             self._made = sorted({slots[id(out.storage)] for s in makers for out in s.outputs})
 
-    def run(self, runtime: SchedulingRank, statements: list[Statement], storages: list[Storage]) -> None:
+    def run(
+        self,
+        runtime: ExecutingRank,
+        statements: list[Statement],
+        storages: list[Storage],
+        observers: Sequence[GroupObserver] = (),
+    ) -> None:
         """Execute a program of this form, whose execution is the runtime's.
 
-        The statements in both lists become None as it goes: what nobody needs any more gives its memory back at once.
+        What is in both lists becomes None as it goes: what nobody needs any more gives its memory back at once.
         """
         execution = runtime.execution
+        assert execution is not None
         for slot, layout in self.layouts:
             storages[slot].layout, storages[slot].moved = layout, True
         number = 0
         while number < len(self.groups):
-            chain = None if runtime.listings else self.chains.get(number)
+            chain = None if observers else self.chains.get(number)
             if chain is None:
-                group = self.groups[number]
-                own = [statements[position] for position in group.positions]
-                for listing in runtime.listings:
-                    listing.before(group, own, storages)
-                execute(group, runtime, own, storages)
+                plans = self.plans[number]
+                own = [statements[position] for position in plans.group.positions]
+                for observer in observers:
+                    observer.before(plans, own, storages)
+                execute(plans, runtime, own, storages)
                 own.clear()
-                for listing in runtime.listings:
-                    listing.after(group)
+                for observer in observers:
+                    observer.after(plans)
                 end = number + 1
             else:
-                chain.run(runtime, [[statements[p] for p in group.positions] for group in chain.groups], storages)
-                end = number + len(chain.groups)
+                positions = [plans.group.positions for plans in chain.plans]
+                chain.run(runtime, [[statements[p] for p in its] for its in positions], storages)
+                end = number + len(chain.plans)
             execution.finish(end)
             while number < end:
                 self._drop(number, statements, storages)
@@ -104,7 +125,7 @@ class Schedule:
             self.pattern = mark_of([part for part in description.parts if type(part) is int])
         return self.pattern
 
-    def deferrable(self, statements: Sequence[Statement], storages: Sequence[Storage]) -> list[Any]:
+    def deferrable(self, statements: Sequence[Statement], storages: Sequence[Storage]) -> list[Statement]:
         """What need not be stored, though it may be alive (see `deferred.deferrable`)."""
         if not self._made:
             return []
@@ -117,13 +138,15 @@ class Schedule:
     def _drop(self, number: int, statements: list[Statement], storages: list[Storage]) -> None:
         """Have done with a group: nobody needs its statements any more, and what it was the last to use."""
         nothing: Any = None
-        for position in self.groups[number].positions:
+        group = self.groups[number]
+        for position in group.positions:
             statements[position] = nothing
-        release(self.groups[number], storages)
+        for slot in group.released:
+            storages[slot] = nothing
 
 
 def _propagated(
-    runtime: SchedulingRank, statements: Sequence[Statement], storages: Sequence[Storage], later: Container[int]
+    runtime: ExecutingRank, statements: Sequence[Statement], storages: Sequence[Storage], later: Container[int]
 ) -> list[tuple[int, Layout]]:
     """The slots of storages to which layouts have propagated, and these layouts."""
     before = [storage.layout for storage in storages]
@@ -152,17 +175,19 @@ def _groups(
     return groups
 
 
-def _chains(groups: Sequence[Group], fused: Sequence[FusedStatements], slots: dict[int, int]) -> dict[int, Chain]:
+def _chains(
+    plans: Sequence[PreparedPlans], fused: Sequence[FusedStatements], slots: dict[int, int]
+) -> dict[int, Chain]:
     """Groups that may run together, by the number of the first one."""
-    if len(groups) == 1:
+    if len(plans) == 1:
         return {}
-    pairs = zip(groups, fused, strict=True)
+    pairs = zip(plans, fused, strict=True)
     chains = {}
-    for chain in chains_of([link_of(group, its.statements, slots) for group, its in pairs]):
-        first, *others = together = groups[chain.first : chain.end]
-        chains[first.number] = Chain(together, chain.aligned)
-        for group in others:
-            group.follows = True
+    for chain in chains_of([link_of(each.group, its.statements, slots) for each, its in pairs]):
+        first, *others = together = plans[chain.first : chain.end]
+        chains[first.group.number] = Chain(together, chain.aligned)
+        for each in others:
+            each.group.follows = True
     return chains
 
 
@@ -257,7 +282,7 @@ SCHEDULES = Schedules(_MOST, _MOST_STATEMENTS)
 
 
 def find_schedule(
-    runtime: SchedulingRank,
+    runtime: ExecutingRank,
     statements: Sequence[Statement],
     description: Description,
     later: Container[int],
