@@ -1,6 +1,6 @@
 """DistArray, the array that users hold: see docs/architecture.md."""
 
-from numpy_dist.distarray import at_hand_functions as at_hand_functions
+from numpy_dist.distarray import at_hand as at_hand
 from numpy_dist.distarray.array import DistArray
 
 # isort: split

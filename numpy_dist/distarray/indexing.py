@@ -263,7 +263,7 @@ class Indexing(engine.Handle):
             return part
         nbytes = part.nbytes
         if nbytes < windows.limit and (nbytes < window.least or nbytes != self._real.nbytes):
-            near = windows.class_at_hand()  # as `windows.at_hand` does
+            near = windows.class_at_hand()
             near._real, near._window = part, window
             return near
         return self._sharded_part(key, _selected(self, key, True))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from numpy_dist.engine.data.gather import agreed, assemble, item
@@ -44,7 +42,7 @@ class ReadAhead:
         self.start, self.values = 0, np.empty(0, dtype)
 
 
-def element(x: Any) -> tuple[np.generic, int]:
+def element(x: object) -> tuple[np.generic, int]:
     """The only element of a view as a NumPy scalar, and how many of its array were read like this.
 
     Collective where the element is not among those that were fetched before.

@@ -8,7 +8,7 @@ from numpy_dist.engine.data import windows
 from numpy_dist.engine.data.ingest import from_local
 from numpy_dist.engine.data.scratch import Scratch
 from numpy_dist.engine.data.totals import elements_of
-from numpy_dist.engine.data.windows import FREE, KINDS
+from numpy_dist.engine.data.windows import KINDS
 from numpy_dist.engine.memory.handle import Handle, is_sharded
 from numpy_dist.engine.runtime import runtime
 
@@ -32,7 +32,7 @@ def masked(x: Handle, mask: Handle) -> Handle | None:
         return None
     count = int(np.count_nonzero(chosen))
     if count * values.itemsize < windows.limit:
-        return windows.at_hand(np.compress(chosen, values), FREE)
+        return windows.near(np.compress(chosen, values))
     with Scratch() as scratch:
         made = scratch.empty(count, values.dtype)
         values.take(chosen.nonzero()[0], out=made, mode="clip")  # which needs no copy, as errors would

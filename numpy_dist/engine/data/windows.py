@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from numpy_dist.engine.data.walks import Walk
     from numpy_dist.engine.memory.storage import Token
 
-_new = object.__new__
 
 KINDS = frozenset("?bBhHiIlLqQfdFD")
 """Dtypes of which NumPy's results do not depend on strides: not those of half precision.
@@ -122,7 +121,7 @@ class Window:
         self.storage, self.address, self.whole = storage, address, whole
         self.readable, self.writeable = True, storage is None
         self.least = 0 if storage is None else storage.nbytes
-        self.first: Any = None
+        self.first: weakref.ref[Handle] | None = None
         self.token: Token | None = None
         self.walk: Walk | None = None
 
@@ -175,13 +174,6 @@ def register_at_hand(
     """Set the class of arrays that are seen through windows, and what is called for them (see above)."""
     global class_at_hand, assign, picked, computed, routed
     class_at_hand, assign, picked, computed, routed = kind, assigning, picking, computing, routing
-
-
-def at_hand(array: np.ndarray, window: Window) -> Handle:
-    """The handle of elements that are seen through a window."""
-    made = class_at_hand()
-    made._real, made._window = array, window
-    return made
 
 
 def near(array: np.ndarray) -> Any:
