@@ -7,6 +7,7 @@ where they are (`parallel.tall`). Only for eigenvalues of matrices that need not
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -130,7 +131,7 @@ def lstsq(a: DistArray, b: DistArray, rcond: float | None = None) -> tuple[DistA
     cutoff = np.finfo(work).eps * max(a.shape) if rcond is None else rcond
     right = np.reshape(b, (b.shape[0], 1)) if b.ndim == 1 else b
     if _takes_triangles(a, b):
-        x, rest, rank, values = _of_reduced_system(a, right, cutoff)
+        x, rest, rank, values = _with_undefined_sides(_of_reduced_system, a, right, cutoff)
     else:
         how, local = treatment([a, b], [2, b.ndim], True), local_of(np.linalg.lstsq, rcond)
         if how == "alone":
@@ -140,10 +141,36 @@ def lstsq(a: DistArray, b: DistArray, rcond: float | None = None) -> tuple[DistA
         if how != "single" or not a.size:
             decline(SINGLE)
         matrix, right = engine.copy(a, dtype=work), engine.copy(right, dtype=work)
-        x, rest, rank, values = single_matrix.least_squares(matrix, right, cutoff)
+        x, rest, rank, values = _with_undefined_sides(single_matrix.least_squares, matrix, right, cutoff)
     x = x[:, 0] if b.ndim == 1 else x
     x, rest, values = (engine.copy(x, dtype=kind) for x, kind in zip((x, rest, values), kinds, strict=True))
     return x, rest, type(like[2])(rank), values  # type: ignore[return-value]
+
+
+Solution = tuple[Any, Any, int, Any]
+
+
+@single_matrix.SILENT
+def _with_undefined_sides(solve: Callable[..., Solution], a: Any, b: Any, cutoff: float) -> Solution:
+    """What `solve` finds, with LAPACK's undefined numbers where right-hand sides are not finite.
+
+    LAPACK scales them by the largest number. That is no number where one is NaN, so that nothing is scaled, and columns
+    do not touch each other; else, where it is infinite, nothing is left of any column, and all becomes NaN.
+    """
+    x, rest, rank, values = found = solve(a, b, cutoff)
+    if np.isfinite(x).all() and np.isfinite(rest).all():
+        return found
+    infinite = replicate.few(np.isinf(b).any(axis=0))
+    undefined = replicate.few((np.isnan(b) & ~np.isinf(b)).any(axis=0))
+    wrong = infinite | undefined
+    if not wrong.any():
+        return found
+    x, rest, rank, values = solve(a, np.where(wrong, 0, b), cutoff)
+    if np.max(values, initial=0) > 0:  # of a matrix of zeros nothing else is looked at
+        scaled = not undefined.any()
+        x = np.where(wrong | scaled, np.nan, x)
+        rest = np.where(wrong, np.nan, 0 if scaled else rest) if len(rest) else rest
+    return x, rest, rank, values
 
 
 @single_matrix.SILENT

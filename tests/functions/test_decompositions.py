@@ -288,6 +288,24 @@ def test_a_system_without_unknowns() -> None:
     assert [np.shape(part) for part in ours] == [np.shape(part) for part in theirs] and ours[2] == theirs[2]
 
 
+@pytest.mark.parametrize("numbers", [(np.nan,), (np.inf,), (-np.inf, np.nan), (np.inf, -np.inf)])
+@pytest.mark.parametrize("shape", [(60, 60), (70, 50), (50, 70), (300, 7)])
+@pytest.mark.parametrize("kind", "dF")
+def test_right_hand_sides_that_are_not_finite(kind: str, shape: tuple[int, int], numbers: tuple[float, ...]) -> None:
+    """A column does not touch others, unless LAPACK has scaled all of them by infinity."""
+    for matrix in (_rectangle(kind, shape), np.zeros(shape, kind)):
+        sides = _rectangle(kind, (shape[0], 4))
+        for column, number in enumerate(numbers):
+            sides[5 * column, 2 * column] = number
+        theirs = np.linalg.lstsq(matrix, sides)
+        with nd.config(MIN_SHARD_BYTES=0, FALLBACK="error"), forbid_gathers():
+            ours = np.linalg.lstsq(nd.asarray(matrix), nd.asarray(sides))
+        for found, expected in zip(ours, theirs, strict=True):
+            found = _gathered(found)
+            assert found.dtype == expected.dtype and found.shape == expected.shape
+            assert np.allclose(found, expected, 1e-3 if kind == "F" else 1e-9, 1e-5, equal_nan=True)
+
+
 def test_systems_whose_singular_values_stay_on_the_ranks() -> None:
     """A copy that nobody has asked for yet may come to lie as a tall matrix does, and its singular values with it."""
     statements = [
