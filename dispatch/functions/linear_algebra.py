@@ -14,7 +14,7 @@ from numpy_dist import engine
 from numpy_dist.argument_types import Function, Keywords
 from numpy_dist.backends.library import compute
 from numpy_dist.dispatch.core.registry import decline, implements
-from numpy_dist.dispatch.functions.linear_algebra_contractions import known_of_ranks, tensors
+from numpy_dist.dispatch.functions.linear_algebra_contractions import known_of_ranks, layout_of_sum, tensors
 from numpy_dist.dispatch.patterns.arguments import NoValue, as_handle, astype, type_of
 from numpy_dist.dispatch.patterns.blocks import blocks, row_bounds
 from numpy_dist.dispatch.patterns.gufunc import deliver, example_of, generalised
@@ -34,6 +34,7 @@ from numpy_dist.parallel.panels import HeldMatrix, panel_product, words_of_panel
 from numpy_dist.parallel.partial_product import partial_product
 from numpy_dist.parallel.pieces import at_most, pieces
 from numpy_dist.parallel.row_gram import row_gram
+from numpy_dist.parallel.task import Task
 
 if TYPE_CHECKING:
     from numpy import _CastingKind
@@ -626,8 +627,10 @@ def _most(m: int, k: int, n: int) -> int:
 
 
 def _most_of(a: DistArray, b: DistArray, dtype: np.dtype) -> int:
-    """As `_most`, in elements of the dtype of the product, which the operands need not have."""
-    count = a.nbytes + b.nbytes + a.shape[0] * b.shape[1] * dtype.itemsize
+    """As `_most`, in elements of the dtype of the product, which the operands need not have; they may be one array."""
+    turned: Any = np.transpose(b)
+    count = a.nbytes + (0 if engine.is_sharded(b) and engine.is_transpose(a, turned) else b.nbytes)
+    count += a.shape[0] * b.shape[1] * dtype.itemsize
     return count // (_SHARE * engine.runtime().size * dtype.itemsize)
 
 
@@ -686,8 +689,8 @@ def _rows_of_product(
         most = _most_of(a, b, work)
         if right is None:
             tallest = max(high - low for low, high in row_bounds(rows))
-            comm = engine.runtime().comm
-            ring(left, panel, panels, comm, out, most, scratch.empty, b.flags.c_contiguous, work, tallest)
+            task = Task(out, engine.runtime().comm, most, scratch.empty)
+            ring(left, panel, panels, task, b.flags.c_contiguous, work, tallest)
         elif work == dtype:
             multiply(left, right, out, most)
         else:
@@ -724,7 +727,8 @@ def _by_panels(a: DistArray, b: DistArray, result: Layout, dtype: np.dtype, name
     box = result.box(engine.runtime().rank)
     with engine.Scratch() as scratch, events_reported(name):
         out, work = scratch.empty((0, 0) if box is None else box_shape(box), dtype), _work_dtype(dtype)
-        panel_product(left, right, result, engine.runtime().comm, out, _most_of(a, b, work), scratch.empty, work)
+        task = Task(out, engine.runtime().comm, _most_of(a, b, work), scratch.empty)
+        panel_product(left, right, result, task, work)
         return engine.from_local(out, result)
 
 
@@ -743,7 +747,8 @@ def _by_blocks_as_they_lie(
     with engine.Scratch() as scratch, events_reported(name):
         made = scratch.empty((b.shape[1], held) if transposed else (held, b.shape[1]), _work_dtype(dtype))
         out = made.T if transposed else made
-        narrow_product(left, right, result, engine.runtime().comm, out, _most_of(a, b, made.dtype), scratch.empty)
+        task = Task(out, engine.runtime().comm, _most_of(a, b, made.dtype), scratch.empty)
+        narrow_product(left, right, result, task)
         return engine.from_local(made.astype(dtype, copy=False), result.transpose((1, 0)) if transposed else result)
 
 
@@ -782,8 +787,8 @@ def _by_halved_panels(
     box = result.box(engine.runtime().rank)
     with engine.Scratch() as scratch, events_reported(name):
         out = scratch.empty((0, 0) if box is None else box_shape(box), x.dtype)
-        most = _most(m, k // 2, m)
-        panel_gram(held, result, engine.runtime().comm, out, most, scratch.empty, adjoint)
+        task = Task(out, engine.runtime().comm, _most(m, k // 2, m), scratch.empty)
+        panel_gram(held, result, task, adjoint)
         if conjugated:
             np.conjugate(out, out=out)
         return engine.from_local(out.astype(dtype, copy=False), result)
@@ -800,7 +805,7 @@ def _by_contraction(a: DistArray, b: DistArray, dtype: np.dtype, name: str) -> D
     if cut is not None and (_is_cut(b, 0) is None or a.size > b.size):
         rows = _cut_layout(b.shape, 0, cut.points)
     points = next(what.points for what in rows.dims if isinstance(what, Cut))
-    columns, result = _cut_layout(a.shape, 1, points), _layout_of_sum((a.shape[0], b.shape[1]), work)
+    columns, result = _cut_layout(a.shape, 1, points), layout_of_sum((a.shape[0], b.shape[1]), work)
     most = _most_of(a, b, work) // (1 if work == dtype else 2)  # the products of converted operands are converted
     moved = sum(x.size for x, its in ((a, columns), (b, rows)) if engine.is_sharded(x) and engine.layout_of(x) != its)
     piecewise = engine.device(dtype) is None and _lie_in_boxes(a, b)
@@ -821,8 +826,8 @@ def _by_partial_products(
     with engine.Scratch() as scratch, events_reported(name):
         product = scratch.empty(result.shape, _work_dtype(dtype))
         with engine.Scratch() as passing:
-            shares, comm = row_bounds(rows), engine.runtime().comm
-            partial_product(*_held(a, b), shares, comm, product, most, passing.empty)
+            task = Task(product, engine.runtime().comm, most, passing.empty)
+            partial_product(*_held(a, b), row_bounds(rows), task)
         contraction = _contraction(rows, most, result, dtype, scratch)
         contraction.sum(product)
         return engine.from_local(contraction.out, result)
@@ -840,7 +845,7 @@ def _gram_by_contraction(a: DistArray, b: DistArray, of_rows: bool, dtype: np.dt
 def _halved(x: DistArray, adjoint: bool, conjugated: bool, dtype: np.dtype, name: str) -> DistArray:
     """The product of the transpose or the adjoint of a matrix with the matrix, or the conjugate of it."""
     rows, n = _along(x, 0), x.shape[1]
-    result = _layout_of_sum((n, n), dtype, halved=True)
+    result = layout_of_sum((n, n), dtype, halved=True)
     (held,) = blocks((engine.aligned(x, rows), rows))
     with engine.Scratch() as scratch, events_reported(name):
         contraction = _contraction(rows, _most(n, x.shape[0], n), result, x.dtype, scratch)
@@ -861,15 +866,7 @@ def _contraction(rows: Layout, most: int, result: Layout, dtype: np.dtype, scrat
     box = result.box(rank)
     out = scratch.empty((0,) if box is None else box_shape(box), dtype)
     holders = [high > low for low, high in row_bounds(rows)]
-    return Contraction(holders, result, engine.runtime().comm, out, most, scratch.empty, _work_dtype(dtype))
-
-
-def _layout_of_sum(shape: tuple[int, int], dtype: np.dtype, halved: bool = False) -> Layout:
-    """The layout of a sum of products; that of which half is computed is cut between rows."""
-    large = engine.default_shard(prod(shape) * dtype.itemsize) and prod(shape) > 1
-    if not large:
-        return engine.runtime().replicated_layout(shape)
-    return engine.default_layout(shape, split=0) if halved else engine.default_layout(shape)
+    return Contraction(holders, result, Task(out, engine.runtime().comm, most, scratch.empty), _work_dtype(dtype))
 
 
 def _stacks(a: DistArray, b: DistArray, dtype: np.dtype) -> DistArray:

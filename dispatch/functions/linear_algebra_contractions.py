@@ -16,9 +16,11 @@ from numpy_dist.dispatch.patterns.blocks import blocks
 from numpy_dist.engine import events_reported
 from numpy_dist.layout.layout import Cut, Layout, Pinned
 from numpy_dist.layout.regions import box_shape
+from numpy_dist.parallel.contraction import Contraction
 from numpy_dist.parallel.panels import missing
 from numpy_dist.parallel.pieces import at_most
-from numpy_dist.parallel.tensor_product import HeldTensor, sum_of_shares, tensor_product
+from numpy_dist.parallel.task import Task
+from numpy_dist.parallel.tensor_product import HeldTensor, tensor_product
 from numpy_dist.settings import config
 
 if TYPE_CHECKING:
@@ -102,38 +104,65 @@ def tensors(a: Any, b: Any, stack: int, summed: int, dtype: np.dtype, name: str)
     layouts = [engine.layout_of(x) if engine.is_sharded(x) else None for x in (a, b)]
     shape = (*np.broadcast_shapes(a.shape[:stack], b.shape[:stack]), *a.shape[stack : a.ndim - summed])
     shape += b.shape[stack : b.ndim - summed]
-    if not prod(shape):
+    if not shape or not prod(shape):
         return None
-    plan = _plan(layouts[0], layouts[1], tuple(a.shape), tuple(b.shape), shape, axes, known_of_ranks())
+    of_sum = layout_of_sum(shape, dtype)
+    plan = _plan(layouts[0], layouts[1], tuple(a.shape), tuple(b.shape), of_sum, axes, known_of_ranks())
     if plan is None:
         return None
     of_left, of_right, result = plan
-    shares = of_left is not None
     if of_left is not None and of_right is not None:
-        a, b = engine.aligned(a, of_left), engine.aligned(b, of_right)
-        layouts = [of_left, of_right]
-    return _multiplied(a, b, layouts, result, axes, dtype, name, shares)
+        return _by_shares(a, b, (of_left, of_right), result, axes, dtype, name)
+    return _by_panels(a, b, layouts, result, axes, dtype, name)
 
 
-def _multiplied(
-    a: Any, b: Any, layouts: list[Layout | None], result: Layout, axes: _Axes, dtype: np.dtype, name: str, shares: bool
+def _by_shares(
+    a: Any, b: Any, layouts: tuple[Layout, Layout], result: Layout, axes: _Axes, dtype: np.dtype, name: str
 ) -> DistArray:
-    """The product in a layout, by what ranks have of a summed axis (`shares`), or by panels."""
+    """Both operands are cut along one summed axis, at the same points; partial products are added up."""
+    left, right = blocks(*((engine.aligned(x, its), its) for x, its in zip((a, b), layouts, strict=True)))
+    (cut,) = (what for what in layouts[0].dims if isinstance(what, Cut))
+    holders = [low != high for low, high in pairwise(cut.points)]
+    most = 2 * _most(a, b, result, dtype) // 3  # besides, what is multiplied is joined
+    with engine.Scratch() as scratch, events_reported(name):
+        box = result.box(engine.runtime().rank)
+        out = scratch.empty((0,) * result.ndim if box is None else box_shape(box), dtype)
+        with engine.Scratch() as passing:
+            task = Task(out, engine.runtime().comm, most, passing.empty)
+            Contraction(holders, result, task).tensors(left, right, axes.summed)
+        return engine.from_local(out, result)
+
+
+def _by_panels(
+    a: Any, b: Any, layouts: list[Layout | None], result: Layout, axes: _Axes, dtype: np.dtype, name: str
+) -> DistArray:
+    """The result stays, panels of both operands come from where they lie."""
     held = iter(blocks(*((x, its) for x, its in zip((a, b), layouts, strict=True) if its is not None)))
     left, right = (
         HeldTensor(engine.plain(x) if layout is None else next(held), layout, axes.stack, axes.summed)
         for x, layout in zip((a, b), layouts, strict=True)
     )
     runtime = engine.runtime()
-    box = result.box(runtime.rank)
-    nbytes = a.nbytes + b.nbytes + result.nelements * dtype.itemsize
-    most = nbytes // (_SHARE * runtime.size * dtype.itemsize)
-    multiply = sum_of_shares if shares else tensor_product
+    box, most = result.box(runtime.rank), _most(a, b, result, dtype)
     with engine.Scratch() as scratch, events_reported(name):
         out = scratch.empty((0,) * result.ndim if box is None else box_shape(box), dtype)
         with engine.Scratch() as passing:
-            multiply(left, right, result, runtime.comm, out, most, passing.empty)
+            tensor_product(left, right, result, Task(out, runtime.comm, most, passing.empty))
         return engine.from_local(out, result)
+
+
+def _most(a: Any, b: Any, result: Layout, dtype: np.dtype) -> int:
+    """How many elements of the product a rank may have besides its shares of operands and product, about."""
+    nbytes = a.nbytes + b.nbytes + result.nelements * dtype.itemsize
+    return int(nbytes // (_SHARE * engine.runtime().size * dtype.itemsize))
+
+
+def layout_of_sum(shape: tuple[int, ...], dtype: np.dtype, halved: bool = False) -> Layout:
+    """The layout of a sum of partial products: all ranks have a small one, and what is `halved` is cut between rows."""
+    large = engine.default_shard(prod(shape) * dtype.itemsize) and prod(shape) > 1
+    if not large:
+        return engine.runtime().replicated_layout(shape)
+    return engine.default_layout(shape, split=0) if halved else engine.default_layout(shape)
 
 
 def _in_memory_order(a: Any, b: Any, summed: int) -> tuple[Any, Any]:
@@ -177,15 +206,16 @@ def _plan(
     right: Layout | None,
     of_left: tuple[int, ...],
     of_right: tuple[int, ...],
-    shape: tuple[int, ...],
+    of_sum: Layout,
     axes: _Axes,
     ranks: tuple[object, ...],
 ) -> tuple[Layout | None, Layout | None, Layout] | None:
     """The layouts of operands that are multiplied where a summed axis is cut, or none, and that of the product.
 
-    `ranks` is what default layouts depend on. None where no layout divides the product.
+    That of partial products that are added up is `of_sum`; `ranks` is what default layouts depend on. None where no
+    layout divides the product, and no operands are cut along a summed axis.
     """
-    size = engine.runtime().size
+    size, shape = engine.runtime().size, of_sum.shape
     found: list[tuple[int, tuple[Layout | None, Layout | None, Layout]]] = []
     for result in _results(left, right, shape, axes):
         words, ends = 0, axes.stack + axes.left
@@ -204,11 +234,9 @@ def _plan(
                     ],
                 )
         found.append((words, (None, None, result)))
-    for one, other in _cut_alike(left, right, of_left, of_right, axes) if found else ():
+    for one, other in _cut_alike(left, right, of_left, of_right, axes):
         words = sum(prod(its.shape) for its, lies in ((one, left), (other, right)) if lies is not None and its != lies)
-        default = engine.default_layout(shape)
-        result = found[0][1][2] if default.has_copies or default.size != size else default
-        found.append((words + prod(shape) * (size - 1), (one, other, result)))
+        found.append((words + prod(shape) * (size - 1), (one, other, of_sum)))
     return min(found, key=lambda entry: entry[0])[1] if found else None
 
 

@@ -1,13 +1,13 @@
 """Products whose summed axis is cut: what ranks hold along it is multiplied, and the partial products are added up.
 
-A rank computes some columns of its partial product at a time and sends each owner what it has for it, while the next
-columns are multiplied: nobody has the memory of a whole one. Owners add up in rank order.
+A rank computes some of its partial product at a time, such as some columns of a matrix, and sends each owner what it
+has for it, while the next of it is multiplied: nobody has the memory of a whole one. Owners add up in rank order.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import cycle, pairwise
+from itertools import cycle, pairwise, product
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -16,14 +16,16 @@ import numpy as np
 from numpy_dist.backends.library import compute, on_host
 from numpy_dist.layout.layout import Layout
 from numpy_dist.layout.regions import Box, box_shape, box_size, box_slices, intersect_boxes
-from numpy_dist.parallel.matmul import adder
+from numpy_dist.parallel.joined_axes import multiply_joined
+from numpy_dist.parallel.matmul import ProductSpace, adder
 from numpy_dist.parallel.matmul import multiply as multiply_into
 from numpy_dist.parallel.pieces import at_most, pieces
 from numpy_dist.parallel.row_gram import gram
+from numpy_dist.parallel.task import Task
 
 if TYPE_CHECKING:
     from numpy_dist.backends.library import Array
-    from numpy_dist.comm.base import Communicator, PendingExchange
+    from numpy_dist.comm.base import PendingExchange
 
     Multiply = Callable[
         [Box, np.ndarray], np.ndarray
@@ -39,32 +41,17 @@ class Contraction:
         Which ranks have something to multiply.
     result : Layout
         Of the product; each copy gets the same, in the same order.
-    comm : Communicator
-    out : ndarray
-        This rank's box of the product; also an attribute.
-    most : int
-        How many elements a rank may have besides, about; the same on all ranks.
-    empty : callable
-        ``empty(shape, dtype)`` makes the memory of what is multiplied and received.
+    task : Task
+        Its box of the product, which is also the attribute `out`.
     work : dtype, optional
         In which products are computed and added up; default: that of `out`.
     """
 
-    def __init__(
-        self,
-        holders: Sequence[bool],
-        result: Layout,
-        comm: Communicator,
-        out: np.ndarray,
-        most: int,
-        empty: Callable[..., np.ndarray] = np.empty,
-        work: np.dtype | None = None,
-    ) -> None:
-        self._work = out.dtype if work is None else work
+    def __init__(self, holders: Sequence[bool], result: Layout, task: Task, work: np.dtype | None = None) -> None:
+        self.out, self._comm, self._most, self._empty = task
+        self._work = task.out.dtype if work is None else work
         self._holders = [rank for rank, holds in enumerate(holders) if holds]
-        self.out = out
-        self._comm, self._most, self._empty = comm, most, empty
-        self._boxes = [result.box(rank) for rank in range(comm.size)]
+        self._boxes = [result.box(rank) for rank in range(task.comm.size)]
         self._shape = result.shape
         self._spaces: dict[int, np.ndarray] = {}
 
@@ -84,9 +71,25 @@ class Contraction:
 
         self._add(self._parts, self._in_turn(self._parts, multiply), None)
 
-    def sum(self, product: np.ndarray) -> None:
+    def tensors(self, left: np.ndarray, right: np.ndarray, summed: int) -> None:
+        """Add up products of what this rank has of two tensors, summed over so many axes, which are their last ones.
+
+        The axes of the product are those of the left operand and then those of the right one.
+        """
+        parts, own = self._parts, left.ndim - summed
+        heights, widths = ([box_size(box[its]) for box in parts] for its in (slice(own), slice(own, None)))
+        added = ProductSpace(self._work, (max(heights), max(widths)), self._most // 4, self._empty)
+
+        def multiply(box: Box, space: np.ndarray) -> np.ndarray:
+            one, other = (x[tuple(slice(*its) for its in at)] for x, at in ((left, box[:own]), (right, box[own:])))
+            multiply_joined(one, other, summed, space, added)
+            return space
+
+        self._add(parts, self._in_turn(parts, multiply), None)
+
+    def sum(self, made: np.ndarray) -> None:
         """Add up this rank's partial product, (m, n), in the dtype of sums; it may be overwritten."""
-        self._add(self._parts, lambda box: product[box_slices(box, (0, 0))], None)
+        self._add(self._parts, lambda box: made[box_slices(box, (0, 0))], None)
 
     def gram(self, rows: np.ndarray, adjoint: bool) -> None:
         """Add up products of the transpose of this rank's rows, (k of this rank, n), or their adjoint, with themselves.
@@ -95,7 +98,7 @@ class Contraction:
         and sent to where it lies above.
         """
         (n, _), bounds = self._shape, [None if box is None else box[0] for box in self._boxes]
-        parts = pieces(n, self._each, self._most)
+        parts = pieces(n, self._each(1, self._shape), self._most)
 
         def whole(box: Box, space: np.ndarray) -> np.ndarray:
             return np.conjugate(gram(rows.T)) if adjoint else np.matmul(rows.T, rows, out=space)
@@ -116,22 +119,33 @@ class Contraction:
 
     @property
     def _parts(self) -> list[Box]:
-        """What of the product is added up at a time: some columns, or some rows where one column is too much."""
-        m, n = self._shape
-        if m > n and self._each > at_most(self._most):
-            return [(part, (0, n)) for part in pieces(m, self._each_of(0), self._most)]
-        return [((0, m), part) for part in pieces(n, self._each, self._most)]
+        """Boxes of the product that are added up one after the other, each along one axis if that makes them small.
 
-    @property
-    def _each(self) -> int:
-        """What a column takes."""
-        return self._each_of(1)
+        That is the axis along which they take the least: one that is not cut, if there is one, so that all owners have
+        something of each box; of two of them the last.
+        """
+        shape, bounds = list(self._shape), [[(0, n)] for n in self._shape]
+        most, whole = at_most(self._most), set(range(len(shape)))
 
-    def _each_of(self, axis: int) -> int:
-        """What an index of an axis takes: of two products, and from all others."""
-        across = 1 - axis
-        widest = max(box_shape(box)[across] for box in filter(None, self._boxes))
-        return 2 * self._shape[across] + self._comm.size * widest
+        def weight(axis: int) -> tuple[bool, int, int]:
+            each = self._each(axis, shape)
+            return each > most, each * shape[axis], -axis
+
+        while whole and self._needs(shape) > most:
+            axis = min(whole, key=weight)
+            bounds[axis] = pieces(shape[axis], self._each(axis, shape), self._most)
+            shape[axis] = max(high - low for low, high in bounds[axis])
+            whole.remove(axis)
+        return list(product(*bounds))
+
+    def _each(self, axis: int, shape: Sequence[int]) -> int:
+        """What an index of an axis takes in a part of this shape."""
+        return self._needs([1 if its == axis else n for its, n in enumerate(shape)])
+
+    def _needs(self, shape: Sequence[int]) -> int:
+        """What a part of this shape takes: two products, and what comes from all others."""
+        owned = (prod(map(min, shape, box_shape(box))) for box in self._boxes if box is not None)
+        return 2 * prod(shape) + self._comm.size * max(owned, default=0)
 
     def _in_turn(self, parts: Sequence[Box], multiply: Multiply) -> Callable[[Box], np.ndarray]:
         """What multiplies into two pieces of memory in turn: what is in one is sent while the other is filled."""

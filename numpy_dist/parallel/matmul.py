@@ -14,10 +14,10 @@ import numpy as np
 from numpy_dist.backends.library import compute
 from numpy_dist.layout.layout import Layout
 from numpy_dist.parallel.pieces import pieces
+from numpy_dist.parallel.task import Task
 
 if TYPE_CHECKING:
     from numpy_dist.backends.library import Array
-    from numpy_dist.comm.base import Communicator
 
 
 def adder(dtype: np.dtype) -> np.ufunc:
@@ -29,10 +29,7 @@ def ring(
     rows: np.ndarray,
     panel: np.ndarray,
     layout: Layout,
-    comm: Communicator,
-    out: np.ndarray,
-    most: int,
-    empty: Callable[..., np.ndarray] = np.empty,
+    task: Task,
     contiguous: bool = False,
     work: np.dtype | None = None,
     tallest: int = 0,
@@ -48,13 +45,8 @@ def ring(
         the product.
     layout : Layout
         Of the right operand, which is cut along one axis only.
-    comm : Communicator
-    out : ndarray, (r, n)
-        Where they go.
-    most : int
-        How many elements a rank may have besides, about; the same on all ranks.
-    empty : callable
-        ``empty(shape, dtype)`` makes the memory of panels, and of products that are added.
+    task : Task
+        Its rows of it, whole.
     contiguous : bool
         Whether the panels of all ranks are in C order.
     work : dtype, optional
@@ -68,6 +60,7 @@ def ring(
     panel arrives: every rank sends to its lower neighbour what it has received from its upper one. Products with rows
     of the right operand are added up; those with columns, which are sent as rows, lie beside each other.
     """
+    out, comm, most, empty = task
     size, rank = comm.size, comm.rank
     of_rows = layout.cut_of(0) is not None
     bounds = [_interval(layout, other, 0 if of_rows else 1) for other in range(size)]

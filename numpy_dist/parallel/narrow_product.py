@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import lru_cache
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,9 +16,7 @@ from numpy_dist.layout.layout import Layout
 from numpy_dist.layout.regions import Box, box_empty
 from numpy_dist.parallel.matmul import ProductSpace, ProductSum, adder
 from numpy_dist.parallel.panels import HeldMatrix, Interval, Panels, missing
-
-if TYPE_CHECKING:
-    from numpy_dist.comm.base import Communicator
+from numpy_dist.parallel.task import Task
 
 _NONE = (0, 0)
 
@@ -39,10 +36,7 @@ def narrow_product(
     left: HeldMatrix,
     right: HeldMatrix,
     result: Layout,
-    comm: Communicator,
-    out: np.ndarray,
-    most: int,
-    empty: Callable[..., np.ndarray] = np.empty,
+    task: Task,
 ) -> None:
     """Compute this rank's rows of a product (collective).
 
@@ -54,14 +48,10 @@ def narrow_product(
         In a layout of any kind; it is converted to the dtype of the result as it is multiplied, and so is the left one.
     result : Layout
         Of the product, which is cut between rows only.
-    comm : Communicator
-    out : ndarray
-        This rank's rows of it.
-    most : int
-        How many elements a rank may have besides, about, of products that are added and of what is converted.
-    empty : callable
-        ``empty(shape, dtype)`` makes the memory of partial products, and of what is received.
+    task : Task
+        Its rows of it; a whole partial product is made besides.
     """
+    out, comm, most, empty = task
     assert left.layout is not None
     boxes, rank, n = _boxes(left.layout), comm.rank, right.shape[1]
     (low, high), (first, end) = boxes[rank]

@@ -23,6 +23,7 @@ from numpy_dist.parallel.matmul import ProductSpace, ProductSum, adder
 from numpy_dist.parallel.panels import HeldMatrix, Interval, Panels, beginning_with, panels_in_turn, starts_along_sum
 from numpy_dist.parallel.pieces import pieces
 from numpy_dist.parallel.row_gram import gram
+from numpy_dist.parallel.task import Task
 
 if TYPE_CHECKING:
     from numpy_dist.comm.base import Communicator
@@ -112,10 +113,7 @@ def _points(operand: Layout) -> tuple[int, ...]:
 def panel_gram(
     operand: HeldMatrix,
     result: Layout,
-    comm: Communicator,
-    out: np.ndarray,
-    most: int,
-    empty: Callable[..., np.ndarray] = np.empty,
+    task: Task,
     adjoint: bool = False,
 ) -> None:
     """Compute this rank's box of the product of a matrix and its transpose, or its adjoint (collective).
@@ -126,15 +124,11 @@ def panel_gram(
         In boxes, of the dtype of the product.
     result : Layout
         Of the product; each element belongs to one rank.
-    comm : Communicator
-    out : ndarray
-        This rank's box of it.
-    most : int
-        How many elements a rank may have besides, about; the same on all ranks.
-    empty : callable
-        ``empty(shape, dtype)`` makes the memory of panels, of products that are added, and of what is sent.
+    task : Task
+        Its box of it.
     adjoint : bool
     """
+    out, comm, most, empty = task
     assert operand.layout is not None
     shares, rank = shares_of(result, _points(operand.layout)), comm.rank
     needed = max(sum(high - low for low, high in wanted) for wanted in shares.wanted)

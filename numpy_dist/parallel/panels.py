@@ -22,6 +22,7 @@ from numpy_dist.layout.layout import Layout
 from numpy_dist.layout.regions import Box, box_empty, box_shape, box_size, box_slices, intersect_boxes
 from numpy_dist.parallel.matmul import ProductSpace, ProductSum
 from numpy_dist.parallel.pieces import pieces
+from numpy_dist.parallel.task import Task
 
 if TYPE_CHECKING:
     from numpy_dist.comm.base import Communicator, PendingExchange
@@ -157,10 +158,7 @@ def panel_product(
     left: HeldMatrix,
     right: HeldMatrix,
     result: Layout,
-    comm: Communicator,
-    out: np.ndarray,
-    most: int,
-    empty: Callable[..., np.ndarray] = np.empty,
+    task: Task,
     work: np.dtype | None = None,
 ) -> None:
     """Compute this rank's box of a product (collective).
@@ -171,17 +169,13 @@ def panel_product(
         In layouts of any kind; panels are converted to the dtype of the result as they are multiplied.
     result : Layout
         Of the product; each element belongs to one rank.
-    comm : Communicator
-    out : ndarray
-        This rank's box of it.
-    most : int
-        How many elements of the result a rank may have besides, about; the same on all ranks.
-    empty : callable
-        ``empty(shape, dtype)`` makes the memory of panels, and of products that are added.
+    task : Task
+        Its box of it.
     work : dtype, optional
         In which products are computed and added up, the first half of the columns of each box before the other one;
         default: that of `out`.
     """
+    out, comm, most, empty = task
     boxes = [result.box(rank) or (_NONE, _NONE) for rank in range(comm.size)]
     boxes = [(_NONE, _NONE) if box_empty(box) else box for box in boxes]
     if work is None or work == out.dtype:

@@ -7,19 +7,17 @@ them up.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
-
-import numpy as np
 
 from numpy_dist.layout.regions import box_slices
 from numpy_dist.parallel.matmul import ProductSpace, ProductSum
 from numpy_dist.parallel.panels import HeldMatrix, Interval, Panels, memory_of_panels, panels_in_turn
 from numpy_dist.parallel.pieces import pieces
+from numpy_dist.parallel.task import Task
 
 if TYPE_CHECKING:
-    from numpy_dist.comm.base import Communicator
     from numpy_dist.layout.regions import Box
 
 
@@ -27,27 +25,20 @@ def partial_product(
     left: HeldMatrix,
     right: HeldMatrix,
     shares: Sequence[Interval],
-    comm: Communicator,
-    out: np.ndarray,
-    most: int,
-    empty: Callable[..., np.ndarray] = np.empty,
+    task: Task,
 ) -> None:
     """Multiply this rank's share of the columns of one matrix and of the rows of another one (collective).
 
     Parameters
     ----------
     left, right : HeldMatrix
-        In layouts of any kind; panels are converted to the dtype of `out` as they are multiplied.
+        In layouts of any kind; panels are converted to the dtype of the product as they are multiplied.
     shares : sequence of (int, int)
         Which columns of the left operand, and rows of the right one, each rank multiplies.
-    comm : Communicator
-    out : ndarray, (rows of the left operand, columns of the right one)
-        The partial product; that of a share that is empty is zero.
-    most : int
-        How many elements of `out` a rank may have besides, about; the same on all ranks.
-    empty : callable
-        ``empty(shape, dtype)`` makes the memory of panels, and of products that are added.
+    task : Task
+        Its partial product, which has all rows and columns; that of a share that is empty is zero.
     """
+    out, comm, most, empty = task
     (m, n), rank = out.shape, comm.rank
     each = memory_of_panels(left, right, m, n, out.dtype)
     points = sorted({*left.points(1), *right.points(0)})

@@ -1,28 +1,28 @@
 """Products of tensors that lie in boxes of any mesh, summed over several axes, which are never joined between ranks.
 
 Where axes of tensors are joined, such that they become matrices, what a rank has is no box any more unless the first
-one is cut. Here boxes stay boxes: `tensor_product` brings each rank what it needs of both operands by panels, as
-`parallel.panels` does for matrices, and `sum_of_shares` multiplies what the ranks have along a summed axis that is cut.
-Only the parts that are multiplied are joined, on each rank by itself.
+one is cut. Here boxes stay boxes: each rank gets what it needs of both operands by panels, as `parallel.panels` brings
+them for matrices. Only the parts that are multiplied are joined, on each rank by itself (`parallel.joined_axes`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from itertools import pairwise, product
 from math import prod
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from numpy_dist.layout.layout import Layout
 from numpy_dist.layout.regions import Box, box_empty, box_shape, box_size, box_slices, intersect_boxes, region_of
-from numpy_dist.parallel.columns import even_bounds
-from numpy_dist.parallel.matmul import ProductSpace, ProductSum, adder
-from numpy_dist.parallel.pieces import at_most
+from numpy_dist.parallel.joined_axes import as_shape, for_blas
+from numpy_dist.parallel.matmul import adder
+from numpy_dist.parallel.pieces import at_most, counts_of_pieces, divided
+from numpy_dist.parallel.task import Task
 
 if TYPE_CHECKING:
-    from numpy_dist.comm.base import Communicator, PendingExchange
+    from numpy_dist.comm.base import PendingExchange
 
 
 class HeldTensor(NamedTuple):
@@ -87,10 +87,7 @@ def tensor_product(
     left: HeldTensor,
     right: HeldTensor,
     result: Layout,
-    comm: Communicator,
-    out: np.ndarray,
-    most: int,
-    empty: Callable[..., np.ndarray] = np.empty,
+    task: Task,
 ) -> None:
     """Compute this rank's box of a product (collective).
 
@@ -101,14 +98,10 @@ def tensor_product(
     result : Layout
         Of the product, whose axes are those of the stack, of the left operand and of the right one; each element
         belongs to one rank.
-    comm : Communicator
-    out : ndarray
-        This rank's box of it.
-    most : int
-        How many elements of the product a rank may have besides, about; the same on all ranks.
-    empty : callable
-        ``empty(shape, dtype)`` makes the memory of panels, and of products that are added.
+    task : Task
+        Its box of it.
     """
+    out, comm, most, empty = task
     nothing = ((0, 0),) * result.ndim
     boxes = [result.box(rank) or nothing for rank in range(comm.size)]
     turns = _turns(left, right, boxes, out.dtype, most)
@@ -170,36 +163,15 @@ def _turns(left: HeldTensor, right: HeldTensor, boxes: Sequence[Box], dtype: np.
     cells = [cell for cell in product(*grid) if not box_empty(cell)]
     longest = [max((cell[axis][1] - cell[axis][0] for cell in cells), default=0) for axis in range(left.summed)]
     # The stack is divided alike for all cells: what is added up has the same places then.
-    counts = _counts((*largest, *longest), each, at_most(2 * most // 3))[:stack]
+    counts = counts_of_pieces((*largest, *longest), each, at_most(2 * most // 3))[:stack]
     together = prod(-(-extent // count) for extent, count in zip(largest, counts, strict=True))
     for cell in cells:
-        parts = list(_divided(cell, _counts(box_shape(cell), each * together, at_most(2 * most // 3))))
+        parts = list(divided(cell, counts_of_pieces(box_shape(cell), each * together, at_most(2 * most // 3))))
         for rank, box in enumerate(boxes):
-            found[rank] += product(_divided(box[:stack], counts), parts)
+            found[rank] += product(divided(box[:stack], counts), parts)
     return [
         its[len(its) * rank // len(boxes) :] + its[: len(its) * rank // len(boxes)] for rank, its in enumerate(found)
     ]
-
-
-def _counts(extents: Sequence[int], each: int, most: int) -> list[int]:
-    """Into how many parts axes are divided, the first ones first, such that a part has no more than `most` elements."""
-    counts, size = [1] * len(extents), each * prod(extents)
-    for axis, extent in enumerate(extents):
-        if size <= most or extent == 0:
-            break
-        width = max(most * extent // size, 1)
-        counts[axis] = -(-extent // width)
-        size = size // extent * width
-    return counts
-
-
-def _divided(box: Box, counts: Sequence[int]) -> Iterator[Box]:
-    """The parts of a box whose axes are divided evenly into so many."""
-    bounds = [
-        [(low + first, low + end) for first, end in even_bounds(high - low, count)]
-        for (low, high), count in zip(box, counts, strict=True)
-    ]
-    return product(*bounds)
 
 
 def _largest(operand: HeldTensor, wanted: Sequence[Box], turns: Sequence[Sequence[Turn]]) -> int:
@@ -304,15 +276,15 @@ class _Total:
         """Add a product, or begin with it; some items, or rows of the first axis, at a time where it is added."""
         shape = (*total.shape[: self._stack], left.shape[-2], right.shape[-1])
         if first:
-            with_memory = _as_shape(total, shape)
+            with_memory = as_shape(total, shape)
             if with_memory is not None:
                 np.matmul(left, right, out=with_memory)
                 return
         axes = self._stack + (1 if self._rows else 0)
         extents = total.shape[:axes]
-        counts = _counts(extents, total.size // max(prod(extents), 1), self._most)
+        counts = counts_of_pieces(extents, total.size // max(prod(extents), 1), self._most)
         inner = shape[self._stack] // max(extents[-1], 1) if self._rows else 0  # rows of an index of the first axis
-        for part in _divided(tuple((0, n) for n in extents), counts):
+        for part in divided(tuple((0, n) for n in extents), counts):
             piece = total[box_slices(part, (0,) * axes)]
             rows = slice(part[-1][0] * inner, part[-1][1] * inner) if self._rows else slice(None)
             items = part[: self._stack]
@@ -339,106 +311,3 @@ def _of_items(matrices: np.ndarray, items: Box) -> np.ndarray:
             slice(None) if n == 1 else slice(low, high) for n, (low, high) in zip(matrices.shape, items, strict=False)
         )
     ]
-
-
-def _as_shape(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray | None:
-    """An array with another shape in the same memory, or None where there is none."""
-    try:
-        return np.reshape(array, shape, copy=False)
-    except ValueError:
-        return None
-
-
-def for_blas(matrices: np.ndarray) -> np.ndarray:
-    """Matrices of which rows or columns have no gaps; other ones NumPy would multiply element by element."""
-    size = matrices.dtype.itemsize
-    return matrices if size in matrices.strides[-2:] else np.ascontiguousarray(matrices)
-
-
-# -- a summed axis that is cut ---------------------------------------------------------------------------------------
-
-
-def sum_of_shares(
-    left: HeldTensor,
-    right: HeldTensor,
-    result: Layout,
-    comm: Communicator,
-    out: np.ndarray,
-    most: int,
-    empty: Callable[..., np.ndarray] = np.empty,
-) -> None:
-    """Compute this rank's box of the product of tensors that are cut along one summed axis, at the same points.
-
-    Collective: each rank sends each what it has for its box of the product, some of it at a time, while the next of it
-    is multiplied. Owners add up what comes turn by turn: their own first, then that of each rank before them, in a
-    circle. Parameters are those of `tensor_product`; there is no stack.
-    """
-    size, me = comm.size, comm.rank
-    nothing = ((0, 0),) * result.ndim
-    boxes = [result.box(rank) or nothing for rank in range(size)]
-    assert left.layout is not None
-    shares = [left.layout.box(rank) for rank in range(size)]
-    holds = [share is not None and not box_empty(share[left.own :]) for share in shares]
-    largest = [max(box[axis][1] - box[axis][0] for box in boxes) for axis in range(result.ndim)]
-    counts = _counts(largest, 4, at_most(2 * most // 3))
-    parts = [list(_divided(box, counts)) for box in boxes]
-    greatest = max(box_size(part) for its in parts for part in its)
-    spaces = [empty((greatest,), out.dtype) for _ in range(4)]
-    tallest, widest = (
-        max(box_size(part[its]) for box in parts for part in box) for its in (slice(left.own), slice(left.own, None))
-    )
-    added = ProductSpace(out.dtype, (tallest, widest), most // 4, empty)
-    low = [at for at, _ in boxes[me]]
-    steps = [(turn, number) for turn in range(size) for number in range(prod(counts))]
-    waiting: tuple[PendingExchange, Box, np.ndarray] | None = None
-
-    def finish() -> None:
-        """Add what has come."""
-        if waiting is not None:
-            pending, place, values = waiting
-            pending.wait()
-            if values.size:
-                total = out[box_slices(place, low)]
-                adder(out.dtype)(total, values.reshape(total.shape), out=total)
-
-    for step, (turn, number) in enumerate(steps):
-        owner, source = (me + turn) % size, (me - turn) % size
-        theirs, mine = parts[owner][number], parts[me][number]
-        made = spaces[step % 2][: box_size(theirs)]
-        if holds[me] and made.size:
-            _multiply_shares(left, right, theirs, made, added)
-        if turn == 0:
-            out[box_slices(mine, low)] = made.reshape(box_shape(mine)) if holds[me] else 0
-            continue
-        comes = spaces[2 + step % 2][: box_size(mine) if holds[source] else 0]
-        sends = [(owner, made)] if holds[me] and made.size else []
-        pending = comm.start_transfer(sends, [(source, comes)] if comes.size else [])
-        finish()
-        waiting = pending, mine, comes
-    finish()
-
-
-def _multiply_shares(left: HeldTensor, right: HeldTensor, place: Box, made: np.ndarray, added: ProductSpace) -> None:
-    """What this rank has of both operands, multiplied where the product has this place."""
-    blocks = (
-        left.block[tuple(slice(*its) for its in place[: left.own])],
-        right.block[tuple(slice(*its) for its in place[left.own :])],
-    )
-    summed = blocks[0].shape[left.own :]
-    shapes = [(prod(block.shape[: operand.own]), -1) for block, operand in zip(blocks, (left, right), strict=True)]
-    out = made.reshape(shapes[0][0], shapes[1][0])
-    total = ProductSum(out, added)
-    copied = sum(
-        shape[0]
-        for block, shape in zip(blocks, shapes, strict=True)
-        if _as_shape(block, (shape[0], prod(summed))) is None
-    )
-    counts = _counts(summed, copied, at_most(added.most)) if copied else [1] * len(summed)
-    for part in _divided(tuple((0, n) for n in summed), counts):
-        key: Any = (..., *box_slices(part, (0,) * len(summed)))
-        one, other = (
-            for_blas(block[key].reshape(shape[0], box_size(part))) for block, shape in zip(blocks, shapes, strict=True)
-        )
-        total.add_product(one, other.T)
-        del one, other  # before the next ones are made
-    total.finish()

@@ -9,8 +9,10 @@ import pytest
 
 import numpy_dist as nd
 from numpy_dist import engine
+from numpy_dist.comm.detect import get_communicator
 from numpy_dist.dispatch.functions import linear_algebra_contractions
 from numpy_dist.parallel import pieces
+from numpy_dist.parallel.contraction import Contraction
 from numpy_dist.spmd_testing import forbid_gathers
 
 pytestmark = pytest.mark.spmd(ranks=(2, 3, 4))
@@ -128,16 +130,29 @@ def test_nothing_to_sum() -> None:
 def test_both_ways_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sums of what the ranks have where operands are cut alike along a summed axis, and panels elsewhere."""
     taken = []
-    for name in ("sum_of_shares", "tensor_product"):
-        function = getattr(linear_algebra_contractions, name)
+    for owner, name in ((Contraction, "tensors"), (linear_algebra_contractions, "tensor_product")):
+        function = getattr(owner, name)
 
         def watched(*args: Any, name: str = name, function: Any = function) -> None:
             taken.append(name)
             function(*args)
 
-        monkeypatch.setattr(linear_algebra_contractions, name, watched)
+        monkeypatch.setattr(owner, name, watched)
     for splits in ((1, 1), (2, 1)):
         x, y = _array((30, 8, 7), splits[0]), _array((30, 8, 5), splits[1])
         _check(lambda x, y: np.tensordot(x, y, ([0, 1], [0, 1])), x, y)
     _check(np.matmul, _array((3, 6, 8), 1), _array((3, 8, 7), 2))
-    assert taken[0] == "sum_of_shares" and taken[-1] == "tensor_product"
+    assert taken[0] == "tensors" and taken[-1] == "tensor_product"
+
+
+def test_a_small_sum_is_on_every_rank() -> None:
+    """As that of matrices, whether or not what is joined is cut inside; and each copy has the same bits."""
+    with nd.config(MIN_SHARD_BYTES=1 << 10, FALLBACK="error"), forbid_gathers():
+        x, y = (nd.asarray(np.random.default_rng(n).standard_normal((6, 50, n)), split=1) for n in (7, 5))
+        found = [np.tensordot(x, y, ([0, 1], [0, 1])), np.einsum("abi,abj->ij", x, y)]
+        matrices = [np.reshape(t.transpose(1, 0, 2), (300, -1)) for t in (x, y)]
+        found.append(matrices[0].T @ matrices[1])
+    for made in found:
+        assert made.layout.is_replicated
+        copies = get_communicator().allgather(engine.shard(made).tobytes())
+        assert len(set(copies)) == 1
