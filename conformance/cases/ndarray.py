@@ -352,3 +352,5 @@ case(np.apply_along_axis, np.sum, 62, a(*_DEEP, values="whole", view="flipped"))
 case(np.einsum, "...i->...", a(*_DEEP, values="whole", view="flipped"), declines="more axes than there are letters")
 for _function in (np.sum, np.sort, np.cumsum):
     case(_function, a(*_DEEP, values="whole", view="flipped"), axis=62)
+for _left, _right in (("i8", "f8"), ("f8", "c16"), ("?", "i8")):
+    case(A.__imatmul__, a(5, 4, dtype=_left), a(4, 4, dtype=_right), via=operator.imatmul)

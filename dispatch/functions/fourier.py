@@ -90,11 +90,14 @@ def _transform(
 ) -> object:
     """Collective: lines that are cut are brought to one rank each."""
     a = as_handle(a)
-    if n is None and not -a.ndim <= axis < a.ndim:
+    if not -a.ndim <= axis < a.ndim:
         engine.numpy_error(function, (a, n, axis))
     axis = normalize_axis_index(axis, a.ndim)
     described = type(n) in (int, NoneType) and type(norm) in (str, NoneType)  # of a type that hashes as it compares
-    sample = (_described if described else _sample)(function, a.shape[axis], a.dtype, n, norm)
+    try:
+        sample = (_described if described else _sample)(function, a.shape[axis], a.dtype, n, norm)
+    except TypeError:  # NumPy may look at the output first
+        engine.numpy_error(function, (a, n, axis, norm), {} if out is None else {"out": out})
     if out is not None:
         shape = (*a.shape[:axis], sample.shape[1], *a.shape[axis + 1 :])
         if tuple(out.shape) != shape or not np.can_cast(sample.dtype, out.dtype, "same_kind"):

@@ -484,7 +484,8 @@ class Operators(engine.Handle):
             array @= engine.plain(value)
             return self
         made: Any = self @ other if np.ndim(value) > 1 else None
-        if np.shape(made) != self._array.shape or not self._array.ndim:  # the product is not repeated, as values are
+        fits = np.shape(made) == self._array.shape and self._array.ndim  # the product is not repeated, as values are
+        if not fits or not np.can_cast(made.dtype, self._array.dtype, "same_kind"):
             engine.numpy_error(operator.imatmul, (self, value))
         engine.assign(self, made, casting="same_kind")
         return self
