@@ -40,7 +40,8 @@ def _exponential(a: Any) -> Any:
     algorithm for the matrix exponential", SIAM J. Matrix Anal. Appl. 31 (2009); the norms of powers are those of the
     fourth and the sixth, not estimates of higher ones.
     """
-    kind = scipy.linalg.expm(np.zeros((3, 3), a.dtype)).dtype
+    least = min(len(a), 3)
+    kind = scipy.linalg.expm(np.zeros((least, least), a.dtype)).dtype  # of one element it may be half precision
     a = engine.copy(a, dtype=np.result_type(kind, np.double))
     eye = np.eye(len(a), dtype=a.dtype, like=a)
     two = a @ a

@@ -93,8 +93,9 @@ def _refuse(function: Function, operands: Sequence[Any], options: Keywords | Non
     decline("arguments that SciPy takes all the same")
 
 
-def _check(a: object, check_finite: bool) -> None:
-    if check_finite and not np.isfinite(a).all():  # type: ignore[call-overload]
+def _check(a: Any, check_finite: bool) -> None:
+    """SciPy's error, which it has for floating-point numbers only."""
+    if check_finite and a.dtype.char in np.typecodes["AllFloat"] and not np.isfinite(a).all():
         raise ValueError("array must not contain infs or NaNs")
 
 
@@ -112,6 +113,8 @@ def _of_matrices(
     """
     if any(x.ndim > 2 for x in operands):
         decline("stacks of matrices")
+    if any(x.dtype.kind not in "biufc" for x in operands):
+        decline("matrices of other things than numbers")
     how = matrices.treatment(operands, [2] * len(operands), together=True)
 
     def local(*parts: object) -> object:
@@ -397,6 +400,7 @@ def cho_solve(
 ) -> object:
     (c, lower), b = c_and_lower, as_handle(b)
     c = as_handle(c)
+    _check(b, check_finite)
     if c.ndim != 2 or not _is_square(c) or b.ndim < 1 or c.shape[1] != b.shape[0]:
         _refuse(scipy.linalg.cho_solve, ((c, lower), b))
 
@@ -465,6 +469,7 @@ def lu_solve(
         decline("stacks of matrices")
     if lu.ndim == 2 and b.ndim and 0 in lu.shape and lu.shape[0] == b.shape[0] and not _is_square(lu):
         decline("an array without elements that is no matrix")
+    _check(b, check_finite)  # SciPy does not look at the factors
     if trans not in (0, 1, 2) or lu.ndim < 2 or b.ndim < 1 or lu.shape[0] != b.shape[0] or not _is_square(lu):
         _refuse(scipy.linalg.lu_solve, ((lu, piv), b, trans))
     pivots = few(as_handle(piv))
@@ -486,7 +491,6 @@ def lu_solve(
         return _solved(kind, lu, b, solve, conjugate=trans == 1)
 
     theirs.__name__ = "lu_solve"
-    _check(b, check_finite)  # SciPy does not look at the factors
     return _of_matrices(theirs, [lu, b], single, False)
 
 

@@ -352,6 +352,9 @@ WRONG: Sequence[tuple[str | Callable[..., Any], Sequence[object]]] = [
     ("solve_triangular", (np.eye(5), np.ones(4))),
     ("solve_triangular", (not_definite(12), np.ones(N))),
     (lambda lu, b: sl.lu_solve((lu, np.arange(5)), b), (np.eye(5), np.ones(4))),
+    (lambda c, b: sl.cho_solve((c, True), b), (np.eye(5), np.full(4, np.inf))),
+    (lambda lu, b: sl.lu_solve((lu, np.arange(5)), b), (np.eye(5), np.full(4, np.nan))),
+    (lambda lu, b: sl.lu_solve((lu, np.arange(5)), b, 3), (np.eye(5), np.full(5, np.nan))),
     ("lu_factor", (np.full((5, 5), np.nan),)),
     ("expm", (np.ones((5, 4)),)),
 ]
@@ -411,6 +414,10 @@ def test_what_scipy_takes_all_the_same() -> None:
             (lambda a: sl.svd(a, lapack_driver="gesxx"), (nothing,)),
             (lambda a: sl.qr(a), (nothing.astype("i"),)),
             (sl.expm, (np.ones((1, 1), bool),)),
+            (sl.expm, (np.ones((1, 1), "B"),)),
+            (lambda c, b: sl.cho_solve((c, False), b), (triangle, right.astype(object))),
+            (lambda lu, b: sl.lu_solve((lu, np.arange(N)), b), (triangle.astype(object), right)),
+            (sl.solve_triangular, (triangle, right.astype(object))),
         ):
             try:
                 expected = function(*operands)
