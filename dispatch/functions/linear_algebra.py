@@ -33,8 +33,8 @@ from numpy_dist.parallel.panel_gram import panel_gram, words_of_panel_gram
 from numpy_dist.parallel.panels import HeldMatrix, panel_product, words_of_panels
 from numpy_dist.parallel.partial_product import partial_product
 from numpy_dist.parallel.pieces import at_most, pieces
+from numpy_dist.parallel.product_task import ProductTask
 from numpy_dist.parallel.row_gram import row_gram
-from numpy_dist.parallel.task import Task
 
 if TYPE_CHECKING:
     from numpy import _CastingKind
@@ -689,7 +689,7 @@ def _rows_of_product(
         most = _most_of(a, b, work)
         if right is None:
             tallest = max(high - low for low, high in row_bounds(rows))
-            task = Task(out, engine.runtime().comm, most, scratch.empty)
+            task = ProductTask(out, engine.runtime().comm, most, scratch.empty)
             ring(left, panel, panels, task, b.flags.c_contiguous, work, tallest)
         elif work == dtype:
             multiply(left, right, out, most)
@@ -727,7 +727,7 @@ def _by_panels(a: DistArray, b: DistArray, result: Layout, dtype: np.dtype, name
     box = result.box(engine.runtime().rank)
     with engine.Scratch() as scratch, events_reported(name):
         out, work = scratch.empty((0, 0) if box is None else box_shape(box), dtype), _work_dtype(dtype)
-        task = Task(out, engine.runtime().comm, _most_of(a, b, work), scratch.empty)
+        task = ProductTask(out, engine.runtime().comm, _most_of(a, b, work), scratch.empty)
         panel_product(left, right, result, task, work)
         return engine.from_local(out, result)
 
@@ -747,7 +747,7 @@ def _by_blocks_as_they_lie(
     with engine.Scratch() as scratch, events_reported(name):
         made = scratch.empty((b.shape[1], held) if transposed else (held, b.shape[1]), _work_dtype(dtype))
         out = made.T if transposed else made
-        task = Task(out, engine.runtime().comm, _most_of(a, b, made.dtype), scratch.empty)
+        task = ProductTask(out, engine.runtime().comm, _most_of(a, b, made.dtype), scratch.empty)
         narrow_product(left, right, result, task)
         return engine.from_local(made.astype(dtype, copy=False), result.transpose((1, 0)) if transposed else result)
 
@@ -787,7 +787,7 @@ def _by_halved_panels(
     box = result.box(engine.runtime().rank)
     with engine.Scratch() as scratch, events_reported(name):
         out = scratch.empty((0, 0) if box is None else box_shape(box), x.dtype)
-        task = Task(out, engine.runtime().comm, _most(m, k // 2, m), scratch.empty)
+        task = ProductTask(out, engine.runtime().comm, _most(m, k // 2, m), scratch.empty)
         panel_gram(held, result, task, adjoint)
         if conjugated:
             np.conjugate(out, out=out)
@@ -826,7 +826,7 @@ def _by_partial_products(
     with engine.Scratch() as scratch, events_reported(name):
         product = scratch.empty(result.shape, _work_dtype(dtype))
         with engine.Scratch() as passing:
-            task = Task(product, engine.runtime().comm, most, passing.empty)
+            task = ProductTask(product, engine.runtime().comm, most, passing.empty)
             partial_product(*_held(a, b), row_bounds(rows), task)
         contraction = _contraction(rows, most, result, dtype, scratch)
         contraction.sum(product)
@@ -866,7 +866,9 @@ def _contraction(rows: Layout, most: int, result: Layout, dtype: np.dtype, scrat
     box = result.box(rank)
     out = scratch.empty((0,) if box is None else box_shape(box), dtype)
     holders = [high > low for low, high in row_bounds(rows)]
-    return Contraction(holders, result, Task(out, engine.runtime().comm, most, scratch.empty), _work_dtype(dtype))
+    return Contraction(
+        holders, result, ProductTask(out, engine.runtime().comm, most, scratch.empty), _work_dtype(dtype)
+    )
 
 
 def _stacks(a: DistArray, b: DistArray, dtype: np.dtype) -> DistArray:

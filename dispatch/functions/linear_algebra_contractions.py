@@ -19,7 +19,7 @@ from numpy_dist.layout.regions import box_shape
 from numpy_dist.parallel.contraction import Contraction
 from numpy_dist.parallel.panels import missing
 from numpy_dist.parallel.pieces import at_most
-from numpy_dist.parallel.task import Task
+from numpy_dist.parallel.product_task import ProductTask
 from numpy_dist.parallel.tensor_product import HeldTensor, tensor_product
 from numpy_dist.settings import config
 
@@ -128,7 +128,7 @@ def _by_shares(
         box = result.box(engine.runtime().rank)
         out = scratch.empty((0,) * result.ndim if box is None else box_shape(box), dtype)
         with engine.Scratch() as passing:
-            task = Task(out, engine.runtime().comm, most, passing.empty)
+            task = ProductTask(out, engine.runtime().comm, most, passing.empty)
             Contraction(holders, result, task).tensors(left, right, axes.summed)
         return engine.from_local(out, result)
 
@@ -147,7 +147,7 @@ def _by_panels(
     with engine.Scratch() as scratch, events_reported(name):
         out = scratch.empty((0,) * result.ndim if box is None else box_shape(box), dtype)
         with engine.Scratch() as passing:
-            tensor_product(left, right, result, Task(out, runtime.comm, most, passing.empty))
+            tensor_product(left, right, result, ProductTask(out, runtime.comm, most, passing.empty))
         return engine.from_local(out, result)
 
 

@@ -20,8 +20,8 @@ from numpy_dist.parallel.joined_axes import multiply_joined
 from numpy_dist.parallel.matmul import ProductSpace, adder
 from numpy_dist.parallel.matmul import multiply as multiply_into
 from numpy_dist.parallel.pieces import at_most, pieces
+from numpy_dist.parallel.product_task import ProductTask
 from numpy_dist.parallel.row_gram import gram
-from numpy_dist.parallel.task import Task
 
 if TYPE_CHECKING:
     from numpy_dist.backends.library import Array
@@ -41,13 +41,15 @@ class Contraction:
         Which ranks have something to multiply.
     result : Layout
         Of the product; each copy gets the same, in the same order.
-    task : Task
+    task : ProductTask
         Its box of the product, which is also the attribute `out`.
     work : dtype, optional
         In which products are computed and added up; default: that of `out`.
     """
 
-    def __init__(self, holders: Sequence[bool], result: Layout, task: Task, work: np.dtype | None = None) -> None:
+    def __init__(
+        self, holders: Sequence[bool], result: Layout, task: ProductTask, work: np.dtype | None = None
+    ) -> None:
         self.out, self._comm, self._most, self._empty = task
         self._work = task.out.dtype if work is None else work
         self._holders = [rank for rank, holds in enumerate(holders) if holds]

@@ -14,7 +14,7 @@ import numpy as np
 from numpy_dist.backends.library import compute
 from numpy_dist.layout.layout import Layout
 from numpy_dist.parallel.pieces import pieces
-from numpy_dist.parallel.task import Task
+from numpy_dist.parallel.product_task import ProductTask
 
 if TYPE_CHECKING:
     from numpy_dist.backends.library import Array
@@ -29,7 +29,7 @@ def ring(
     rows: np.ndarray,
     panel: np.ndarray,
     layout: Layout,
-    task: Task,
+    task: ProductTask,
     contiguous: bool = False,
     work: np.dtype | None = None,
     tallest: int = 0,
@@ -45,7 +45,7 @@ def ring(
         the product.
     layout : Layout
         Of the right operand, which is cut along one axis only.
-    task : Task
+    task : ProductTask
         Its rows of it, whole.
     contiguous : bool
         Whether the panels of all ranks are in C order.

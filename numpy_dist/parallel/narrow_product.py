@@ -16,7 +16,7 @@ from numpy_dist.layout.layout import Layout
 from numpy_dist.layout.regions import Box, box_empty
 from numpy_dist.parallel.matmul import ProductSpace, ProductSum, adder
 from numpy_dist.parallel.panels import HeldMatrix, Interval, Panels, missing
-from numpy_dist.parallel.task import Task
+from numpy_dist.parallel.product_task import ProductTask
 
 _NONE = (0, 0)
 
@@ -36,7 +36,7 @@ def narrow_product(
     left: HeldMatrix,
     right: HeldMatrix,
     result: Layout,
-    task: Task,
+    task: ProductTask,
 ) -> None:
     """Compute this rank's rows of a product (collective).
 
@@ -48,7 +48,7 @@ def narrow_product(
         In a layout of any kind; it is converted to the dtype of the result as it is multiplied, and so is the left one.
     result : Layout
         Of the product, which is cut between rows only.
-    task : Task
+    task : ProductTask
         Its rows of it; a whole partial product is made besides.
     """
     out, comm, most, empty = task

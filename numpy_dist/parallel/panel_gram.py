@@ -22,8 +22,8 @@ from numpy_dist.parallel.columns import even_bounds
 from numpy_dist.parallel.matmul import ProductSpace, ProductSum, adder
 from numpy_dist.parallel.panels import HeldMatrix, Interval, Panels, beginning_with, panels_in_turn, starts_along_sum
 from numpy_dist.parallel.pieces import pieces
+from numpy_dist.parallel.product_task import ProductTask
 from numpy_dist.parallel.row_gram import gram
-from numpy_dist.parallel.task import Task
 
 if TYPE_CHECKING:
     from numpy_dist.comm.base import Communicator
@@ -113,7 +113,7 @@ def _points(operand: Layout) -> tuple[int, ...]:
 def panel_gram(
     operand: HeldMatrix,
     result: Layout,
-    task: Task,
+    task: ProductTask,
     adjoint: bool = False,
 ) -> None:
     """Compute this rank's box of the product of a matrix and its transpose, or its adjoint (collective).
@@ -124,7 +124,7 @@ def panel_gram(
         In boxes, of the dtype of the product.
     result : Layout
         Of the product; each element belongs to one rank.
-    task : Task
+    task : ProductTask
         Its box of it.
     adjoint : bool
     """

@@ -22,7 +22,7 @@ from numpy_dist.layout.layout import Layout
 from numpy_dist.layout.regions import Box, box_empty, box_shape, box_size, box_slices, intersect_boxes
 from numpy_dist.parallel.matmul import ProductSpace, ProductSum
 from numpy_dist.parallel.pieces import pieces
-from numpy_dist.parallel.task import Task
+from numpy_dist.parallel.product_task import ProductTask
 
 if TYPE_CHECKING:
     from numpy_dist.comm.base import Communicator, PendingExchange
@@ -158,7 +158,7 @@ def panel_product(
     left: HeldMatrix,
     right: HeldMatrix,
     result: Layout,
-    task: Task,
+    task: ProductTask,
     work: np.dtype | None = None,
 ) -> None:
     """Compute this rank's box of a product (collective).
@@ -169,7 +169,7 @@ def panel_product(
         In layouts of any kind; panels are converted to the dtype of the result as they are multiplied.
     result : Layout
         Of the product; each element belongs to one rank.
-    task : Task
+    task : ProductTask
         Its box of it.
     work : dtype, optional
         In which products are computed and added up, the first half of the columns of each box before the other one;

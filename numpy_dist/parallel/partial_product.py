@@ -15,7 +15,7 @@ from numpy_dist.layout.regions import box_slices
 from numpy_dist.parallel.matmul import ProductSpace, ProductSum
 from numpy_dist.parallel.panels import HeldMatrix, Interval, Panels, memory_of_panels, panels_in_turn
 from numpy_dist.parallel.pieces import pieces
-from numpy_dist.parallel.task import Task
+from numpy_dist.parallel.product_task import ProductTask
 
 if TYPE_CHECKING:
     from numpy_dist.layout.regions import Box
@@ -25,7 +25,7 @@ def partial_product(
     left: HeldMatrix,
     right: HeldMatrix,
     shares: Sequence[Interval],
-    task: Task,
+    task: ProductTask,
 ) -> None:
     """Multiply this rank's share of the columns of one matrix and of the rows of another one (collective).
 
@@ -35,7 +35,7 @@ def partial_product(
         In layouts of any kind; panels are converted to the dtype of the product as they are multiplied.
     shares : sequence of (int, int)
         Which columns of the left operand, and rows of the right one, each rank multiplies.
-    task : Task
+    task : ProductTask
         Its partial product, which has all rows and columns; that of a share that is empty is zero.
     """
     out, comm, most, empty = task

@@ -19,7 +19,7 @@ from numpy_dist.layout.regions import Box, box_empty, box_shape, box_size, box_s
 from numpy_dist.parallel.joined_axes import as_shape, for_blas
 from numpy_dist.parallel.matmul import adder
 from numpy_dist.parallel.pieces import at_most, counts_of_pieces, divided
-from numpy_dist.parallel.task import Task
+from numpy_dist.parallel.product_task import ProductTask
 
 if TYPE_CHECKING:
     from numpy_dist.comm.base import PendingExchange
@@ -87,7 +87,7 @@ def tensor_product(
     left: HeldTensor,
     right: HeldTensor,
     result: Layout,
-    task: Task,
+    task: ProductTask,
 ) -> None:
     """Compute this rank's box of a product (collective).
 
@@ -98,7 +98,7 @@ def tensor_product(
     result : Layout
         Of the product, whose axes are those of the stack, of the left operand and of the right one; each element
         belongs to one rank.
-    task : Task
+    task : ProductTask
         Its box of it.
     """
     out, comm, most, empty = task

@@ -13,8 +13,8 @@ from numpy_dist.layout.mesh import Mesh
 from numpy_dist.layout.regions import box_shape, box_slices
 from numpy_dist.parallel.contraction import Contraction
 from numpy_dist.parallel.matmul import ring
+from numpy_dist.parallel.product_task import ProductTask
 from numpy_dist.parallel.row_gram import row_gram
-from numpy_dist.parallel.task import Task
 from numpy_dist.spmd_testing import run_simulated
 from tests.parallel.exact_matrices import matrix_of
 
@@ -61,7 +61,7 @@ def test_panels_that_go_around(size: int, kind: str, most: int, shape: tuple[int
                 comm = get_communicator()
                 mine = slice(*even[comm.rank : comm.rank + 2])
                 out = np.empty((n, mine.stop - mine.start), kind).T
-                ring(left[mine], part_of(right, layout, comm.rank), layout, Task(out, comm, most))
+                ring(left[mine], part_of(right, layout, comm.rank), layout, ProductTask(out, comm, most))
                 assert np.array_equal(out, expected[mine])
 
             run_simulated(size, body)
@@ -90,7 +90,7 @@ def test_partial_products(size: int, kind: str, most: int, shape: tuple[int, int
             for layout in layouts_of((m, n), size):
                 out = np.empty(shape_on(layout, comm.rank), kind)
                 holders = [points[rank] != points[rank + 1] for rank in range(size)]
-                Contraction(holders, layout, Task(out, comm, most)).product(left[:, mine], right[mine])
+                Contraction(holders, layout, ProductTask(out, comm, most)).product(left[:, mine], right[mine])
                 assert np.array_equal(out, part_of(expected, layout, comm.rank))
 
         run_simulated(size, body)
@@ -118,7 +118,7 @@ def test_halves_of_partial_products(size: int, kind: str, most: int, shape: tupl
                     layout = cut_between((n, n), 0, rows)
                     out = np.empty(shape_on(layout, comm.rank), kind)
                     holders = [points[rank] != points[rank + 1] for rank in range(size)]
-                    Contraction(holders, layout, Task(out, comm, most)).gram(matrix[mine], adjoint)
+                    Contraction(holders, layout, ProductTask(out, comm, most)).gram(matrix[mine], adjoint)
                     assert np.array_equal(out, part_of(expected, layout, comm.rank))
 
                 run_simulated(size, body)

@@ -12,7 +12,7 @@ from numpy_dist.comm.detect import get_communicator
 from numpy_dist.layout.default import default_layout
 from numpy_dist.parallel.narrow_product import narrow_product, words_of_narrow
 from numpy_dist.parallel.panels import HeldMatrix
-from numpy_dist.parallel.task import Task
+from numpy_dist.parallel.product_task import ProductTask
 from numpy_dist.spmd_testing import run_simulated
 from tests.parallel.exact_matrices import matrix_of
 from tests.parallel.test_panels import layouts_of, on_mesh, part_of
@@ -37,7 +37,7 @@ def test_products(mesh: tuple[int, int], shape: tuple[int, int, int], kinds: str
             other = HeldMatrix(np.asarray(part_of(right, of_right, comm.rank), order="CF"[number % 2]), of_right)
             box = result.box(comm.rank)
             out = np.empty((0 if box is None else box[0][1] - box[0][0], n), expected.dtype)
-            narrow_product(one, other, result, Task(out, comm, most))
+            narrow_product(one, other, result, ProductTask(out, comm, most))
             assert box is None or np.array_equal(out, part_of(expected, result, comm.rank))
 
     run_simulated(size, body)
@@ -52,7 +52,7 @@ def test_words_fall_with_the_square_root_of_the_ranks(size: int) -> None:
         comm = CountingCommunicator(rank, size, {})
         held = HeldMatrix(np.zeros((n // root, n // root), np.int8), layout)
         vector = HeldMatrix(np.zeros((4, 1), np.int8), of_vector)
-        narrow_product(held, vector, of_vector, Task(np.empty((4, 1), np.int8), comm, 1))
+        narrow_product(held, vector, of_vector, ProductTask(np.empty((4, 1), np.int8), comm, 1))
         sent += comm.counters.bytes
     assert sent == words_of_narrow(layout, of_vector, of_vector) <= 2 * n * root
 

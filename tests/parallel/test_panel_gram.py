@@ -17,7 +17,7 @@ from numpy_dist.layout.layout import Cut, Layout
 from numpy_dist.layout.regions import box_shape, box_size, box_slices, intersect_boxes
 from numpy_dist.parallel.panel_gram import panel_gram, shares_of, words_of_panel_gram
 from numpy_dist.parallel.panels import HeldMatrix
-from numpy_dist.parallel.task import Task
+from numpy_dist.parallel.product_task import ProductTask
 from numpy_dist.spmd_testing import run_simulated
 from tests.parallel.exact_matrices import matrix_of
 from tests.parallel.test_panels import MESHES, layouts_of, on_mesh, part_of
@@ -50,7 +50,7 @@ def test_products(mesh: tuple[int, int], shape: tuple[int, int], kind: str, most
                 result = on_mesh((m, m), mesh, turned, bool(number % 3))
                 for adjoint, product in expected.items():
                     out = np.empty(box_shape(box_of(result, comm.rank)), product.dtype)
-                    panel_gram(held, result, Task(out, comm, most), adjoint=bool(adjoint))
+                    panel_gram(held, result, ProductTask(out, comm, most), adjoint=bool(adjoint))
                     assert np.array_equal(out, part_of(product, result, comm.rank))
 
     run_simulated(mesh[0] * mesh[1], body)
@@ -92,7 +92,7 @@ def test_fewer_words_than_of_products_with_other_matrices(mesh: tuple[int, int])
     for rank in range(size):
         comm = CountingCommunicator(rank, size, {})
         block = np.zeros(box_shape(box_of(layout, rank)))
-        panel_gram(HeldMatrix(block, layout), layout, Task(np.empty_like(block), comm, 1 << 20))
+        panel_gram(HeldMatrix(block, layout), layout, ProductTask(np.empty_like(block), comm, 1 << 20))
         sent += comm.counters.bytes
     assert sent == 8 * words
     assert words < n * n * (rows + columns - 1) * 3 / 4 + n * n / 2

@@ -16,7 +16,7 @@ from numpy_dist.layout.layout import Copies, Cut, Layout
 from numpy_dist.layout.mesh import Mesh
 from numpy_dist.layout.regions import box_shape, box_slices
 from numpy_dist.parallel.panels import HeldMatrix, panel_product, words_of_panels
-from numpy_dist.parallel.task import Task
+from numpy_dist.parallel.product_task import ProductTask
 from numpy_dist.spmd_testing import run_simulated
 from tests.parallel.exact_matrices import matrix_of
 
@@ -72,11 +72,11 @@ def test_products(mesh: tuple[int, int], shape: tuple[int, int, int], kinds: str
             box = result.box(comm.rank)
             assert box is not None
             out = np.empty(box_shape(box), expected.dtype)
-            panel_product(one, other, result, Task(out, comm, most))
+            panel_product(one, other, result, ProductTask(out, comm, most))
             assert np.array_equal(out, part_of(expected, result, comm.rank))
             if kinds == "fd" and number % 5 == 0:
                 single = np.empty(out.shape, "f")
-                panel_product(one, other, result, Task(single, comm, most), work=out.dtype)
+                panel_product(one, other, result, ProductTask(single, comm, most), work=out.dtype)
                 assert np.array_equal(out, single)
 
     run_simulated(size, body)
@@ -88,7 +88,7 @@ def test_words_fall_with_the_square_root_of_the_ranks(size: int) -> None:
     layout, rank = on_mesh((4 * root, 4 * root), (root, root)), size // 2
     comm = CountingCommunicator(rank, size, {})
     block, out = np.zeros((4, 4)), np.empty((4, 4))
-    panel_product(HeldMatrix(block, layout), HeldMatrix(block, layout), layout, Task(out, comm, 1))
+    panel_product(HeldMatrix(block, layout), HeldMatrix(block, layout), layout, ProductTask(out, comm, 1))
     words = words_of_panels(layout, layout, layout, 4 * root)
     assert words == 2 * (root - 1) * 16 * root**2
     assert comm.counters.bytes * size == 8 * words

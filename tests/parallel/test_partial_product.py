@@ -15,7 +15,7 @@ from numpy_dist.dispatch.functions import linear_algebra
 from numpy_dist.parallel.columns import even_bounds
 from numpy_dist.parallel.panels import HeldMatrix
 from numpy_dist.parallel.partial_product import partial_product
-from numpy_dist.parallel.task import Task
+from numpy_dist.parallel.product_task import ProductTask
 from numpy_dist.spmd_testing import run_simulated
 from tests.parallel.exact_matrices import matrix_of
 from tests.parallel.test_panels import layouts_of, part_of
@@ -44,7 +44,7 @@ def test_each_share(mesh: tuple[int, int], shape: tuple[int, int, int], kinds: s
             one = HeldMatrix(np.array(part_of(left, of_left, comm.rank), order="CF"[number % 2]), of_left)
             other = HeldMatrix(np.array(part_of(right, of_right, comm.rank)), of_right)
             out = np.full((m, n), 77, dtype)
-            partial_product(one, other, shares, Task(out, comm, most))
+            partial_product(one, other, shares, ProductTask(out, comm, most))
             low, high = shares[comm.rank]
             assert np.array_equal(out, left[:, low:high] @ right[low:high])
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from numpy_dist.comm.base import Communicator
 
 
-class Task(NamedTuple):
+class ProductTask(NamedTuple):
     """What all algorithms are given that compute a product piece by piece.
 
     Attributes
