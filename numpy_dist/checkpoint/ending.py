@@ -24,7 +24,7 @@ def should_end() -> bool:
 
     True on every rank, from then on, when any of them has got SIGTERM or SIGUSR1, as Slurm sends them before a job's
     time is over (``--signal=USR1@60``), or ``numpy-dist run --max-time`` is over. The first call installs handlers of
-    these signals, unless the program has some. A rank ends at once of a SIGTERM that comes five seconds after its first
+    these signals, unless the program has some. A rank ends at once of a SIGTERM that comes ten seconds after its first
     one: Slurm sends a rank several within a moment, by itself and through ``srun``.
 
     Returns

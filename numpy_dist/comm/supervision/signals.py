@@ -25,7 +25,7 @@ _NAMES = ("SIGINT", "SIGTERM", "SIGALRM", "SIGHUP", "SIGUSR1", "SIGUSR2", "SIGBR
 _NUMBERS = tuple(int(getattr(signal, name)) for name in _NAMES if hasattr(signal, name))
 _TAG = 6  # of the control channel
 _ANSWER = struct.Struct("<qqq")  # the number of the round, how far the rank has come, its signal
-ONE_SIGTERM = 5.0  # seconds within which several of a scheduler's are one: Slurm's own, and those handed on by srun
+ONE_SIGTERM = 10.0  # seconds within which several of a scheduler's are one: Slurm's own, and those handed on by srun
 PATIENCE = 2.0  # seconds in which ranks are to agree on a signal, or it is handled by those that have met it
 
 Handler = Callable[[int, FrameType | None], object]
