@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextvars
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from itertools import product
 
 import numpy as np
@@ -34,11 +34,18 @@ class RankCounts(EngineCounters):
         Messages that it sends, and bytes that it sends in messages and collectives.
     collectives : int
         Collective operations.
+    written : int
+        Bytes that it would write to files.
     """
 
     messages: int = 0
     bytes: int = 0
     collectives: int = 0
+    written: int = 0
+
+    def wrote(self, nbytes: int) -> None:
+        """Count what would be written."""
+        self.written += nbytes
 
 
 class ProgramCounts(Mapping[int, RankCounts]):
@@ -109,7 +116,9 @@ def count_program(
     Parameters
     ----------
     function : callable
-        Runs unchanged; it is called once for each rank that is counted. What it prints, it prints each time.
+        Runs unchanged; it is called once for each rank that is counted. What it prints, it prints each time. What it
+        writes by functions of `numpy_dist`, or of NumPy's with distributed arrays, comes to no file and is counted;
+        what it writes itself (``open(path, "w")``, `numpy.save` of an ndarray) is written, each time.
     *args
         Its arguments. For arrays it gets distributed arrays of the same shape and dtype in the default layout for
         `ranks` ranks, without values (replicated ones, with the values, below ``MIN_SHARD_BYTES``). An array that is
@@ -184,6 +193,8 @@ def _count_rank(comm: CountingCommunicator, value: float, function: Callable[...
     """Run the function as one rank, in a context of its own."""
     detect.reset_rank_local()
     detect.current.set(comm)
+    counts = RankCounts()
+    comm.unwritten = counts.wrote
     with config(BACKEND="null"):
         rt = engine.runtime()
         rt.backend.value = value  # type: ignore[attr-defined]
@@ -202,11 +213,7 @@ def _count_rank(comm: CountingCommunicator, value: float, function: Callable[...
             error.add_note(f"raised as rank {comm.rank} of {comm.size} was counted")
             raise
         del result
-    return _counted(rt)
-
-
-def _counted(rt: engine.Runtime) -> RankCounts:
-    return RankCounts(**vars(rt.counters), **vars(rt.comm.counters))
+    return replace(counts, **vars(rt.counters), **vars(rt.comm.counters))
 
 
 def _without_values(x: object) -> object:
