@@ -258,7 +258,15 @@ class DistArray(Operators, Indexing, Methods, Refusals):
 
     @property
     def layout(self) -> Layout | None:
-        """How the array is spread over the ranks; None for a view that no layout describes."""
+        """How the array is spread over the ranks; None for a view that no layout describes.
+
+        Every rank must ask where a result is pending, which is then computed in this layout.
+        """
+        storage = self._storage
+        if storage is not None and storage.movable and storage.memory is None:
+            checks = engine.runtime().comm.checks
+            if checks is not None:
+                checks.journal.asked_for_layout()
         return engine.layout_of(self)
 
     @property

@@ -33,6 +33,10 @@ _OWN = (
     "Asking for `x.local` executes what is pending, so that every rank must ask: `part = x.local` on every rank, then "
     "`if rank == 0: print(part)`."
 )
+_LAYOUTS = (
+    "A result that is pending stays in the layout that somebody was told, so that every rank must ask: "
+    "`layout = x.layout` on every rank, then `if rank == 0: print(layout)`."
+)
 _PARTS = (
     "The ranks did this with different parts of an array, but every rank must name the same part. A rank's own part is "
     "`x.local`; for a row or column of its own choice a rank takes NumPy's array, which `x.gather()` gives on every "
@@ -120,7 +124,10 @@ def describe(histories: Histories, ended: Mapping[int, str] | None = None, behin
         Ranks that do not wait: what they have not recorded may come.
     """
     number = first_difference(histories, behind)
+    layouts = _layout_that_some_asked_for(histories, number)
     if number is None:
+        if layouts:
+            return f"{_NO_DIFFERENCE}{layouts}"
         return _SO_FAR if behind else "\n".join([_NO_DIFFERENCE, *_latest(histories)])
     sides = {rank: next((op for op in ops if op.number == number), None) for rank, ops in histories.items()}
     started = {rank: ops[0].number for rank, ops in histories.items() if ops}
@@ -137,7 +144,23 @@ def describe(histories: Histories, ended: Mapping[int, str] | None = None, behin
     before = _operation(next(iter(histories.values())), number - 1)
     if before is not None:
         lines.append(f"  before it, on every rank: {before}")
-    return "\n".join([*lines, advice(histories, sides, number)])
+    return "\n".join([*lines, advice(histories, sides, number)]) + layouts
+
+
+def _layout_that_some_asked_for(histories: Histories, before: int | None) -> str:
+    """What is to be said where some ranks only have asked for a layout, before an operation that all have recorded."""
+    by_number = [{op.number: (rank, op.asked) for op in history} for rank, history in histories.items()]
+    for number in sorted({op.number for history in histories.values() for op in history if op.asked}):
+        if before is not None and number > before:
+            break
+        asked = [numbers[number] for numbers in by_number if number in numbers]
+        for line in dict.fromkeys(line for _, lines in asked for line in lines):
+            others = [rank for rank, lines in asked if line not in lines]
+            if others:
+                ranks = ranks_in_words(rank for rank, lines in asked if line in lines)
+                told = f"Rank {ranks} asked for a layout at {line}, and rank {ranks_in_words(others)} did not."
+                return f"\n{told} {_LAYOUTS}"
+    return ""
 
 
 def divergence_error(

@@ -17,7 +17,7 @@ import sys
 import zlib
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -102,6 +102,8 @@ class JournalEntry:
         Which parts of arrays it reads or writes, or what else it was told, in words.
     given : tuple of str
         Which other arguments it has, in words; of a statement, which arrays are meant, scalars, and axes.
+    asked : tuple of str
+        At which lines the layout of a result that was pending was asked for, before this operation.
     """
 
     number: int
@@ -114,6 +116,7 @@ class JournalEntry:
     details: str = ""
     parts: str = ""
     given: tuple[str, ...] = ()
+    asked: tuple[str, ...] = ()
 
     @property
     def key(self) -> tuple[object, ...]:
@@ -221,6 +224,7 @@ class Journal:
         self._new_values: list[int] = []  # which that does not know yet
         self._views: list[View] = []  # read since the last call
         self._origins: list[int] = []  # and of which arrays
+        self._asked: deque[tuple[int, CodeType, int]] = deque(maxlen=KEPT)  # for layouts: by what, and after how many
 
     @property
     def recorded(self) -> int:
@@ -272,6 +276,11 @@ class Journal:
             self._marks.append(mark)
         else:
             self._operations = hash((self._operations, mark))  # as `running_mark` does, for one
+
+    def asked_for_layout(self) -> None:
+        """Note that the user asks for the layout of a result that is pending; no part of the mark."""
+        frame, _ = user_call(sys._getframe(1))
+        self._asked.append((self.come, frame.f_code, frame.f_lasti))
 
     def executed(self, statements: Sequence[Any]) -> None:
         """Note what is about to be executed; the statements themselves are not kept, since they hold arrays."""
@@ -372,7 +381,11 @@ class Journal:
                 before, position = before + 1, position + 1
             if serial + before >= since:
                 found.append(_of_statement(serial + before, form, site, given, operands))
-        return found + [_of_call(call) for call in calls[position:] if call.serial + call.ordinal >= since]
+        found += [_of_call(call) for call in calls[position:] if call.serial + call.ordinal >= since]
+        asked: dict[int, list[str]] = {}
+        for number, code, instruction in self._asked:
+            asked.setdefault(number, []).append(line_of(code, instruction))
+        return [replace(op, asked=tuple(asked[op.number])) if op.number in asked else op for op in found]
 
     def number_input(self, storage: Origin) -> None:
         """Give an array that every rank has brought in a number by which `_operands` knows it."""
