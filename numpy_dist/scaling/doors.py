@@ -26,7 +26,7 @@ from numpy_dist.argument_types import Function
 from numpy_dist.distarray import DistArray
 from numpy_dist.engine.data.gather import gather
 from numpy_dist.engine.memory.handle import is_handle
-from numpy_dist.frames import UserLine
+from numpy_dist.frames import UserLine, is_internal
 
 if TYPE_CHECKING:
     from numpy_dist.engine.memory.handle import Handle
@@ -93,10 +93,12 @@ class Doors:
     @contextmanager
     def opened(self) -> Iterator[None]:
         """A block in which the methods of arrays are doors."""
-        before = {name: DistArray.__dict__.get(name) for name in _methods()}
+        before = {name: DistArray.__dict__.get(name) for name in (*_methods(), "local")}
+        part: Any = before["local"]
         try:
-            for name in before:
+            for name in _methods():
                 setattr(DistArray, name, self._door(name, getattr(DistArray, name)))
+            DistArray.local = property(lambda x: self._local(part.fget, x))  # type: ignore[assignment]
             engine.gather = self._gathered  # type: ignore[assignment]
             yield
         finally:
@@ -110,7 +112,8 @@ class Doors:
     def _door(self, name: str, method: Function) -> Function:
         @functools.wraps(method)
         def door(*args: Any, **kwargs: Any) -> Any:
-            if self.inside:
+            before = self.inside
+            if before and is_internal(sys._getframe(1)):  # not the user's, as one that NumPy calls back is
                 return method(*args, **kwargs)
             word, given = name, args
             if name == "__array_function__":
@@ -121,7 +124,7 @@ class Doors:
                 with nullcontext() if mask is None else self.selecting(mask):
                     result = method(*args, **kwargs)
             finally:
-                self.inside = False
+                self.inside = before
             if name == "__iter__":
                 return self._elements(args[0], result)
             if word in _OF_METADATA or result is NotImplemented:
@@ -135,22 +138,35 @@ class Doors:
 
     def _gathered(self, x: Any, *args: Any) -> Any:
         """`engine.gather`, by which ``np.asarray(x)`` comes to its values."""
-        values = gather(x, *args)
-        if self.inside or sys._getframe(1).f_code is not DistArray.__array__.__code__:
+        values, asking = gather(x, *args), sys._getframe(1)
+        of_user = not self.inside or (asking.f_back is not None and not is_internal(asking.f_back))
+        if asking.f_code is not DistArray.__array__.__code__ or not of_user:
             return values
         return self._passed(values, "__array__", self.is_known(x))
+
+    def _local(self, read: Function, x: Any) -> Any:
+        """``x.local``, by which a program comes to what this rank has."""
+        before = self.inside
+        if before and is_internal(sys._getframe(2)):
+            return read(x)
+        self.inside = True
+        try:
+            values = read(x)
+        finally:
+            self.inside = before
+        return self.local(values, x)
 
     def _elements(self, x: Any, elements: Iterator[Any]) -> Iterator[Any]:
         """The elements of an array as a program goes through them, which may end before their last."""
         few, begun, known = x.size <= MOST_NOTED, self.begin(), self.is_known(x)
         while True:
-            self.inside = True
+            before, self.inside = self.inside, True
             try:
                 value = next(elements)
             except StopIteration:
                 return
             finally:
-                self.inside = False
+                self.inside = before
             if is_handle(value) and not known:
                 self.made(value)
             yield self.element(value, begun, known) if few and isinstance(value, _NUMBERS) else value
@@ -169,6 +185,10 @@ class Doors:
 
     def value(self, result: Any, word: str, known: bool) -> Any:
         """A call has brought numbers, or an array, to Python."""
+        raise NotImplementedError
+
+    def local(self, part: np.ndarray, x: Any) -> np.ndarray:
+        """A program gets this rank's part of an array, in the array's memory."""
         raise NotImplementedError
 
     def begin(self) -> Any:
@@ -210,6 +230,11 @@ class NotingDoors(Doors):
         """As in `Doors`."""
         self._note(_kept(result))
         return result
+
+    def local(self, part: np.ndarray, x: Any) -> np.ndarray:
+        """As in `Doors`."""
+        self._note(_kept(part))
+        return part
 
     def begin(self) -> list[object]:
         """As in `Doors`."""
@@ -286,6 +311,26 @@ class PlanDoors(Doors):
         """
         line = self._here()
         return self._given(result, self._next(line), word, known, line)
+
+    def local(self, part: np.ndarray, x: Any) -> np.ndarray:
+        """As in `Doors`: its memory holds the small run's values where that had as many, on its only rank.
+
+        Raises
+        ------
+        EndlessLoop
+        """
+        line = self._here()
+        found = self._next(line)
+        if self.is_known(x) or self._expected.has_values(x):
+            return part
+        if isinstance(found, np.ndarray) and found.shape == part.shape and part.flags.writeable:
+            part[...] = found
+            self.taken[line] += 1
+            return part
+        if self.assumed[line] >= MOST_ASSUMED:
+            raise EndlessLoop(line)
+        self.assumed[line] += 1
+        return part
 
     def begin(self) -> Iterator[object]:
         """As in `Doors`."""

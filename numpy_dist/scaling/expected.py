@@ -87,6 +87,11 @@ class ExpectedValues:
         if storage in self._looked_at:
             self._distribute(storage)
 
+    def has_values(self, x: Handle) -> bool:
+        """Whether a distributed array has its own values: it came in, and no loop would have computed it since."""
+        storage = x._storage
+        return storage is not None and not (storage in self._uncomputed or storage in self._masks)
+
     def _halve(self, storage: Storage, line: UserLine) -> None:
         if _is_large(storage):
             self.told[line, "masks: too large here to have values: nothing is selected"] = None

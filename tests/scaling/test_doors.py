@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -244,6 +245,77 @@ def test_ways(way: str) -> None:
             assert repr(found) == repr(really)
             assert [type(value) for value in found] == [type(value) for value in really]
             assert not any(value.assumed for value in plan.values)
+
+
+CALLED_BACK: dict[str, Callable[[Any, Callable[[Any], Any]], Any]] = {
+    "piecewise": lambda x, told: np.piecewise(x, [x > 0.2], [lambda part: part * told(part), 0.0]),
+    "fromfunction": lambda x, told: numpy_dist.fromfunction(lambda i: i * told(x[:50]), (ROWS,)),
+    "apply_over_axes": lambda x, told: np.apply_over_axes(lambda a, axis: a.sum(axis) * told(a), x, [0]),
+}
+
+
+@pytest.mark.filterwarnings("ignore::numpy_dist.FallbackWarning")
+@pytest.mark.parametrize("name", CALLED_BACK)
+def test_values_that_a_function_asks_for_that_numpy_calls_back(name: str) -> None:
+    def program(found: list[float]) -> object:
+        def told(part: Any) -> float:
+            found.append(float(np.abs(part).max()))
+            return found[-1]
+
+        x = np.sin(numpy_dist.arange(ROWS) * 0.1) * 1.0
+        made = CALLED_BACK[name](x, told)
+        found.append((x * 2.0).max())
+        return made
+
+    really: list[float] = []
+    found: list[float] = []
+    with config(MIN_SHARD_BYTES=0, AT_ONCE=0, BACKEND="numpy"):
+        values = small_run(lambda: program([]))
+        program(really)
+        plan = plan_rank(lambda: program(found), 1, 3, {0: []}, values=values)
+    assert plan.ending == "" and len(really) > 1
+    assert found == really and not any(value.assumed for value in plan.values)
+
+
+def test_the_parts_of_ranks() -> None:
+    """On one rank ``x.local`` has the values of the small run; on several it is told that nobody has computed them."""
+    given = numpy_dist.array([3.0, 4.0])
+
+    def program(found: list[float]) -> object:
+        x = np.sin(numpy_dist.arange(ROWS) * 0.1) * 1.0
+        found.append(x.local.max() if x.local.size else 0.0)
+        came = numpy_dist.asarray(np.arange(1.0, 9.0))
+        found += [came.local.min(), given.local.max(), numpy_dist.ones(3).local.size and (x * 2).max()]
+        return x
+
+    really: list[float] = []
+    with config(MIN_SHARD_BYTES=0, AT_ONCE=0, BACKEND="numpy"):
+        values = small_run(lambda: program([]))
+        program(really)
+        for ranks in (1, 3):
+            found: list[float] = []
+            plan = plan_rank(lambda found=found: program(found), ranks - 1, ranks, {0: []}, values=values)
+            assert plan.ending == ""
+            assert (found == really) == (ranks == 1) and found[2:] == really[2:]
+            assert found[1] == (1.0 if ranks == 1 else 7.0), "what came in has its values"
+            assert {value.text: (value.assumed, value.taken) for value in plan.values}[PART] == (
+                (0, 2) if ranks == 1 else (2, 0)
+            )
+
+
+PART = "found.append(x.local.max() if x.local.size else 0.0)"
+
+
+def test_a_loop_that_a_part_steers_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("numpy_dist.scaling.doors.MOST_ASSUMED", 20)
+
+    def program() -> None:
+        x = numpy_dist.ones(3000) * 2.0
+        while x.local.max() < 10.0:
+            x = x + 1.0
+
+    with config(MIN_SHARD_BYTES=0):
+        assert ": 20 values that nobody has computed" in plan_rank(program, 1, 3).ending
 
 
 def test_what_is_no_value_is_not_replaced() -> None:
