@@ -249,11 +249,14 @@ class SpeedMeter:
         return found | self.row_rates()
 
     def row_rates(self) -> dict[str, float]:
-        """Rows that may be begun in a second: by short rows and long ones, of as many elements."""
+        """Rows that may be begun, summed up and added in a second, and elements of them.
+
+        By short rows and long ones, of as many elements.
+        """
         import numpy_dist
 
-        def of(work: Callable[[object, object, np.ndarray], object], row: int) -> float:
-            rows = numpy_dist.asarray(np.linspace(0.1, 0.9, ELEMENTS).reshape(-1, row))
+        def of(work: Callable[[object, object, np.ndarray], object], row: int, elements: int = ELEMENTS) -> float:
+            rows = numpy_dist.asarray(np.linspace(0.1, 0.9, elements).reshape(-1, row))
             target, center = numpy_dist.zeros(rows.shape), np.ones(row)
             return self.typical(lambda: work(rows, target, center))
 
@@ -264,10 +267,21 @@ class SpeedMeter:
         def reduced(rows: Any, target: object, center: object) -> None:
             numpy_dist.wait(rows.sum(axis=1))
 
+        def added(rows: Any, target: object, center: object) -> None:
+            numpy_dist.wait(rows.sum(axis=0))
+
         more, found = ELEMENTS // ROW - ELEMENTS // LONG_ROW, {}
-        for name, work in (("a row", repeated), ("a reduced row", reduced)):
+        for name, of_elements, work in (
+            ("a row", "", repeated),
+            ("a reduced row", "a reduction of rows", reduced),
+            ("an added row", "a reduction of columns", added),
+        ):
             short, long = of(work, ROW), of(work, LONG_ROW)
-            found[name] = more / max(short - long, 0.01 * short)
+            each = max(short - long, 0.01 * short) / more
+            found[name] = 1 / each
+            if of_elements:
+                rest = long - each * (ELEMENTS // LONG_ROW) - of(work, ROW, 4 * ROW)
+                found[of_elements] = ELEMENTS / max(rest, 0.1 * long)
         return found
 
     def function(self) -> float:

@@ -20,7 +20,7 @@ from numpy_dist.engine.memory.limits import Limits
 from numpy_dist.engine.planning.actions import Combine, Donate, Fetch, RefreshHalo
 from numpy_dist.frames import UserLine, calling_frame, user_frame
 from numpy_dist.ir.statements import Reduction, Statement
-from numpy_dist.layout.regions import box_size
+from numpy_dist.layout.regions import Box, box_size
 from numpy_dist.scaling.counted import FunctionWork, LineCounts, LoopWork
 from numpy_dist.scaling.expected import ExpectedValues
 
@@ -360,7 +360,8 @@ def operations_of(statements: Sequence[Statement], rank: int) -> tuple[tuple[str
 
     Rows cost time of their own. "a row" is how often the loop begins one that memory does not go on with: in what it
     stores or reads for that, or since an operand is the same for all rows, once for all of them, or for each reduction
-    along some axes that has one. "a reduced row" is how many rows such reductions go through.
+    along some axes that has one. "a reduced row" is how many rows such reductions sum up, and "an added row" how many
+    they add to each other; elements of the first are those of "a reduction of rows", of the others "of columns".
     """
     found: Counter[str] = Counter()
     rows = repeated = reductions = 0
@@ -370,7 +371,7 @@ def operations_of(statements: Sequence[Statement], rank: int) -> tuple[tuple[str
             continue
         kinds = [ref.array.dtype for ref in (*statement.outputs, *statement.reads())]
         size = max(kind.itemsize for kind in kinds)
-        name = "a reduction" if isinstance(statement, Reduction) else statement.op.name
+        name, of_row = _of_reduction(statement) if isinstance(statement, Reduction) else (statement.op.name, "")
         if not isinstance(statement, Reduction) and any(kind.kind == "c" for kind in kinds):
             name = f"complex {name}"
         found[name] += box_size(box) * size // 8
@@ -379,8 +380,8 @@ def operations_of(statements: Sequence[Statement], rank: int) -> tuple[tuple[str
             continue
         of_box = math.prod(extents[:-1])
         if isinstance(statement, Reduction):
-            if len(statement.axes) < statement.inputs[0].array.ndim:
-                found["a reduced row"] += of_box
+            if of_row:
+                found[of_row] += box_size(box) // max(1, _innermost_extent(statement, box))
                 reductions += 1
         elif _repeats_a_row(statement):
             repeated += 1
@@ -390,6 +391,27 @@ def operations_of(statements: Sequence[Statement], rank: int) -> tuple[tuple[str
     if rows:
         found["a row"] = rows * max(1, min(repeated, reductions))
     return tuple(sorted(found.items()))
+
+
+def _of_reduction(statement: Reduction) -> tuple[str, str]:
+    """What a reduction is for each element, and for each row; nothing for these where it leaves a single number."""
+    array = statement.inputs[0].array
+    if len(statement.axes) == array.ndim:
+        return "a reduction", ""
+    if _innermost_axis(array) in statement.axes:
+        return "a reduction of rows", "a reduced row"
+    return "a reduction of columns", "an added row"
+
+
+def _innermost_axis(array: np.ndarray) -> int:
+    """The axis of several elements that lie next to each other."""
+    steps = [(abs(step), -axis) for axis, (n, step) in enumerate(zip(array.shape, array.strides, strict=True)) if n > 1]
+    return array.ndim - 1 if not steps or min(steps)[0] == 0 else -min(steps)[1]
+
+
+def _innermost_extent(statement: Reduction, box: Box) -> int:
+    low, high = box[_innermost_axis(statement.inputs[0].array)]
+    return high - low
 
 
 def _repeats_a_row(statement: Statement) -> bool:

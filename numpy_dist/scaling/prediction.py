@@ -181,9 +181,17 @@ def _work_seconds(counts: LineCounts, sharing: float, machine: MachineSpeeds, he
     return {part: sharing * seconds for part, seconds in found.items()}
 
 
+_ALIKE = {
+    "a reduction of rows": "a reduction",
+    "a reduction of columns": "a reduction",
+    "an added row": "a reduced row",
+}
+"""What is known of machines whose files are older."""
+
+
 def _rate(rates: Mapping[str, float], name: str) -> float:
     """Results in a second of an operation, of a complex one as of real numbers where nothing else is known."""
-    return rates.get(name) or rates.get(name.removeprefix("complex "), inf)
+    return rates.get(name) or rates.get(_ALIKE.get(name, name.removeprefix("complex ")), inf)
 
 
 def predict_rank(rank: RankPlan, size: int, machine: MachineSpeeds) -> PredictedSeconds:

@@ -156,6 +156,16 @@ def test_complex_operations_have_rates_of_their_own() -> None:
     assert found.operations == 100 / 2 + 100 / 4, "as of real numbers, where nothing else is known"
 
 
+def test_sums_along_rows_and_across_them_have_rates_of_their_own() -> None:
+    names = "a reduction of rows", "a reduced row", "a reduction of columns", "an added row"
+    work = LoopWork(1, tuple((name, 100) for name in names))
+    counts = LineCounts(loops=1, loop_bytes=1, work=Counter([work]))
+    machine = replace(MACHINE, operation_rates=dict(zip(names, (100.0, 50.0, 25.0, 10.0), strict=True)))
+    assert predict_counts(counts, 1, machine).operations == 1 + 2 + 4 + 10
+    older = replace(MACHINE, operation_rates={"a reduction": 100.0, "a reduced row": 50.0})
+    assert predict_counts(counts, 1, older).operations == 1 + 2 + 1 + 2
+
+
 def test_functions_have_speeds_of_their_own() -> None:
     machine = replace(MACHINE, sort_rate=5.0, transform_flops=7.0, random_rate=2.0, function_seconds=1.0)
     x = np.empty((64, 16))
