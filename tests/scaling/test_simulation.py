@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import runpy
 from pathlib import Path
 from typing import Any
 
@@ -149,8 +150,10 @@ def test_rows_and_parts_are_counted() -> None:
     divided = {name for work in mixed.totals.work if isinstance(work, LoopWork) for name, _ in work.operations}
     assert {"complex divide", "divide"} <= divided
     found = [dict(work.operations) for work in summed.totals.work if isinstance(work, LoopWork)]
-    of_rows = [(each.get("a row"), each["a reduced row"]) for each in found if "a reduced row" in each]
-    assert sorted(of_rows, key=str) == [(3 * 20, 3 * 20), (None, 20)]  # a row that is repeated, and not a column
+    names = "a row", "a reduced row", "a reduction of rows", "an added row", "a reduction of columns", "a reduction"
+    of_rows = [tuple(map(each.get, names)) for each in found if {"a reduced row", "an added row"} & set(each)]
+    along, across = (3 * 20, 3 * 20, 300, None, None, None), (None, None, None, 20, 100, None)
+    assert sorted(of_rows, key=str) == [along, across]  # a row that is repeated, and not a column
     assert not any("a row" in each for each in found if "cast" in each)  # columns have rows of one element
     rows = [dict(work.operations).get("a row") for work in rank.totals.work if isinstance(work, LoopWork)]
     assert rows.count(20) == 1 and rows.count(None) == len(rows) - 1, rows
@@ -291,6 +294,22 @@ def test_examples_on_a_thousand_ranks(name: str, monkeypatch: pytest.MonkeyPatch
     assert [rank.ending for rank in job.ranks] == [""] * 4
     assert share <= job.fullest.peak <= 12 * grids * share
     assert 0 < max(rank.messages for rank in job.ranks) < 1023  # not one to each of the others
+
+
+PROGRAMS = runpy.run_path(str(Path(__file__).resolve().parents[2] / "benchmarks" / "plan.py"))["PROGRAMS"]
+MOST_SHARES = {"gradients": 3, "poisson": 8, "products": 4}  # blocks of products, halos and cubes on so many ranks
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:invalid value encountered:RuntimeWarning")
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_thousand_ranks_share_the_memory_of_one(name: str) -> None:
+    """All examples, a sort and a product, at the sizes with which `benchmarks/plan.py` compares plans with jobs."""
+    with config(MIN_SHARD_BYTES=0):
+        alone = plan_job(PROGRAMS[name], 1)
+        job = plan_job(PROGRAMS[name], 1024, only=[0, 16, 528, 1023])
+    assert [rank.ending for rank in (*alone.ranks, *job.ranks)] == [""] * 5
+    assert job.fullest.peak <= MOST_SHARES.get(name, 2) * alone.fullest.peak / 1024
 
 
 def test_inner_ranks_have_what_nobody_has_sent() -> None:
