@@ -6,8 +6,12 @@ has: PBS's file of nodes, and Slurm's variables with an `srun` that starts a com
 
 from __future__ import annotations
 
+import json
+import os
 import shlex
 import sys
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -15,6 +19,7 @@ from numpy_dist.cli import library
 from tests.hosts.conftest import HostJobs
 
 pytestmark = pytest.mark.slow
+ROOT = Path(__file__).resolve().parents[2]
 
 SCRIPT = """
 import socket
@@ -41,6 +46,8 @@ while words[0].startswith("-"):
     name, value, *words = words
     if name == "--nodelist":
         nodes = value.split(",")
+    elif name == "-N":
+        nodes = nodes[: int(value)]
 shell = os.path.join(os.environ["HOME"], "shell")
 started = [
     subprocess.Popen([shell, node, "env", f"SLURM_NODEID={{number}}", *words], stdin=subprocess.DEVNULL)
@@ -67,30 +74,52 @@ def batch(jobs: HostJobs, lines: str, variables: dict[str, str]) -> str:
     return output.strip()
 
 
-@pytest.mark.parametrize("way", ["mpiexec -n 4 -f $PBS_NODEFILE {python}", "{python} -m numpy_dist run -n 4"])
-def test_pbs(jobs: HostJobs, mpiexec: str, way: str) -> None:
+def of_pbs(jobs: HostJobs) -> dict[str, str]:
+    """The variables of PBS, for two ranks on each of two nodes."""
     nodes = jobs.folder / "nodes"
     nodes.write_text("a\na\nb\nb\n")
     variables = {"PBS_NODEFILE": str(nodes), "PBS_O_WORKDIR": str(jobs.folder), "PBS_JOBID": "7.server", "PBS_NP": "4"}
     # Sites without PBS's own way to start processes: MPICH's launcher takes ssh.
-    variables |= {name: value for name, value in jobs.environment.items() if name.startswith("HYDRA_")}
-    command = way.format(python=shlex.quote(sys.executable)).replace("mpiexec", shlex.quote(mpiexec), 1)
-    assert batch(jobs, f"cd $PBS_O_WORKDIR\n{command} script.py\n", variables) == EXPECTED
+    return variables | {name: value for name, value in jobs.environment.items() if name.startswith("HYDRA_")}
 
 
-@pytest.mark.parametrize("way", ["mpiexec -n 4 {python}", "{python} -m numpy_dist run -n 4"])
-def test_slurm(jobs: HostJobs, mpiexec: str, way: str) -> None:
+def of_slurm(jobs: HostJobs) -> dict[str, str]:
+    """The variables of Slurm, for two ranks on each of two nodes, and a path to the stand-in for `srun`."""
     srun = jobs.folder / "bin" / "srun"
     srun.parent.mkdir()
     srun.write_text(SRUN)
     srun.chmod(0o755)
-    variables = {
+    return {
         "PATH": f"{srun.parent}:{jobs.environment['PATH']}",
         **{"SLURM_JOB_ID": "7", "SLURM_JOBID": "7", "SLURM_NODELIST": "a,b", "SLURM_JOB_NODELIST": "a,b"},
         **{"SLURM_NNODES": "2", "SLURM_JOB_NUM_NODES": "2", "SLURM_NTASKS": "4", "SLURM_TASKS_PER_NODE": "2(x2)"},
     }
+
+
+@pytest.mark.parametrize("way", ["mpiexec -n 4 -f $PBS_NODEFILE {python}", "{python} -m numpy_dist run -n 4"])
+def test_pbs(jobs: HostJobs, mpiexec: str, way: str) -> None:
     command = way.format(python=shlex.quote(sys.executable)).replace("mpiexec", shlex.quote(mpiexec), 1)
-    assert batch(jobs, f"{command} script.py\n", variables) == EXPECTED
+    assert batch(jobs, f"cd $PBS_O_WORKDIR\n{command} script.py\n", of_pbs(jobs)) == EXPECTED
+
+
+@pytest.mark.parametrize("way", ["mpiexec -n 4 {python}", "{python} -m numpy_dist run -n 4"])
+def test_slurm(jobs: HostJobs, mpiexec: str, way: str) -> None:
+    command = way.format(python=shlex.quote(sys.executable)).replace("mpiexec", shlex.quote(mpiexec), 1)
+    assert batch(jobs, f"{command} script.py\n", of_slurm(jobs)) == EXPECTED
+
+
+@pytest.mark.parametrize("variables", [of_pbs, of_slurm])
+def test_the_scaling_benchmark(jobs: HostJobs, variables: Callable[[HostJobs], dict[str, str]]) -> None:
+    """One command finds out how many tasks there are, and adds figures of all numbers of ranks to a file."""
+    found, figures = variables(jobs), jobs.folder / "figures.jsonl"
+    found["PATH"] = f"{os.path.dirname(sys.executable)}:{found.get('PATH', jobs.environment['PATH'])}"
+    found |= {"PBS_O_WORKDIR": str(ROOT)} if "PBS_JOBID" in found else {"SLURM_SUBMIT_DIR": str(ROOT)}
+    found |= {"FIGURES": str(figures), "SCALING_SIZE": "0.002"}
+    told = batch(jobs, f"exec bash {ROOT / 'benchmarks' / 'scaling.sh'}\n", found)
+    made = [json.loads(line) for line in figures.read_text().splitlines()]
+    assert {each["ranks"] for each in made} == {1, 2, 4} and {"weak", "strong"} == {each["scaling"] for each in made}
+    programs = {each["program"] for each in made}
+    assert len(programs) == 6 and all(name in told for name in programs)
 
 
 @pytest.mark.parametrize("order", ["mpi", "node"])
