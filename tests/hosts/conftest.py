@@ -94,8 +94,8 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def network(allowed: None, shared: Path) -> Iterator[Network]:
-    """A host to log in to, and two to run on."""
-    with Network({"login": "login", "a": "a", "b": "b"}, shared) as network:
+    """A host to log in to, and three to run on."""
+    with Network({"login": "login", "a": "a", "b": "b", "c": "c"}, shared) as network:
         yield network
 
 

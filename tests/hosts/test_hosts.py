@@ -277,6 +277,48 @@ def test_the_end_of_a_job_where_a_clock_differs_by_an_hour(
     assert (code, output) == (0, f"{ahead // 3600} {ends}\n"), errors
 
 
+# Another Python, another processor, and another user's environment, as far as ranks see of them.
+UNLIKE = """
+import os
+if os.uname().nodename == "b":
+    import platform
+    import numpy
+    platform.python_version = lambda: "3.99.1"
+    features = numpy._core._multiarray_umath.__cpu_features__
+    features["AVX2"] = not features.get("AVX2")
+    os.environ |= {"OPENBLAS_CORETYPE": "Prescott", "HOME": "/elsewhere", "NUMPY_DIST_CACHE_DIR": "/tmp/kernels"}
+    os.chdir("/tmp")
+"""
+
+
+def test_hosts_that_are_not_alike(jobs: HostJobs) -> None:
+    """What differs is told once, and data are right."""
+    (jobs.folder / "sitecustomize.py").write_text(UNLIKE)
+    jobs.environment["PYTHONPATH"] += f":{jobs.folder}"
+    script = DATA.replace('"kept.npy"', repr(str(jobs.folder / "kept.npy")))
+    (jobs.folder / "script.py").write_text(script)
+    code, output, errors = jobs.run("a", "-n 4 --hosts a,b", [str(jobs.folder / "script.py")])
+    assert (code, output) == (0, "compared 13\n"), errors
+    for text in ("Python: rank 0, 1: 3.", "rank 2, 3: 3.99.1", "CPU features: rank 0, 1: ", "rank 2, 3: Prescott"):
+        assert errors.count(text) == 1, errors
+
+
+def test_a_host_with_a_device_and_one_without(jobs: HostJobs) -> None:
+    """All ranks take the processors, as they have agreed."""
+    script = f"""
+import os
+from numpy_dist.comm import devices
+devices.usable = lambda: int(os.uname().nodename == "b")
+{DATA}
+rt = engine.runtime()
+print(*sorted({{(rt.backend.name, *rt.comm.devices)}}))
+"""
+    jobs.environment["NUMPY_DIST_BACKEND"] = "auto"
+    code, output, errors = jobs.run("a", "-n 4 --hosts a,b", script)
+    assert code == 0, errors
+    assert output.endswith("0, 0, 1, 1)\n") and "cupy" not in output
+
+
 KERNELS = """
 import numpy as np
 import numpy_dist
