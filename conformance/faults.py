@@ -60,7 +60,7 @@ PROGRAMS: dict[str, tuple[str, ...]] = {
 _OF_PROGRAMS = 12
 # Not run there: a rank in the middle holds a column more than the example's own check of memory allows.
 _NOT_AT = {("cavity.py", 16)}
-_ARGUMENTS = EXAMPLES | PROGRAMS
+ARGUMENTS = EXAMPLES | PROGRAMS
 SIMULATED_RANKS = (2, 3, 4, 7, 16)
 _PLANTED = "planted by numpy_dist.conformance.faults"
 _SETTINGS = {"MIN_SHARD_BYTES": "0", "FALLBACK": "error"}
@@ -192,13 +192,13 @@ def _judged(victim: int, ends: list[BaseException | None]) -> str | None:
 
 
 def simulated_rows(
-    folder: Path, ranks: Sequence[int] = SIMULATED_RANKS, every: int = 1, examples: Sequence[str] = tuple(_ARGUMENTS)
+    folder: Path, ranks: Sequence[int] = SIMULATED_RANKS, every: int = 1, examples: Sequence[str] = tuple(ARGUMENTS)
 ) -> Iterator[FaultRow]:
     """Inject a fault at every call (of `PROGRAMS`, at some), of the last rank and the first by turns."""
     for example in filter(available, examples):
         path = folder / example
         with (
-            _as_script(path, _ARGUMENTS[example]),
+            _as_script(path, ARGUMENTS[example]),
             config(MIN_SHARD_BYTES=0, FALLBACK="error", BACKEND="numpy"),
         ):
             for number, count in enumerate(ranks):
@@ -230,7 +230,7 @@ def _simulated_row(path: Path, ranks: int, victim: int, kind: str, every: int) -
 def _start(launcher: str, path: Path, ranks: int, victim: int, position: int, kind: str) -> jobs.JobEnd:
     """Run an example as a job in which one rank fails; its script is this module, which runs the example."""
     fault = ["-m", __name__ if __name__ != "__main__" else "numpy_dist.conformance.faults", "--fault"]
-    program = [*fault, f"{victim}:{position}:{kind}", str(path), *_ARGUMENTS[path.name]]
+    program = [*fault, f"{victim}:{position}:{kind}", str(path), *ARGUMENTS[path.name]]
     settings = {f"NUMPY_DIST_{name}": value for name, value in _SETTINGS.items()}
     with tempfile.TemporaryDirectory() as folder:
         return jobs.run(jobs.command(launcher, ranks, program), Path(folder), settings)
@@ -265,7 +265,7 @@ def _judged_job(job: jobs.JobEnd, kind: str, most_seconds: float = jobs.MostSeco
     return None
 
 
-def real_rows(folder: Path, positions: int = 3, examples: Sequence[str] = tuple(_ARGUMENTS)) -> Iterator[FaultRow]:
+def real_rows(folder: Path, positions: int = 3, examples: Sequence[str] = tuple(ARGUMENTS)) -> Iterator[FaultRow]:
     """Inject faults at some calls of real jobs (`PROGRAMS`: at one): 2 to 4 ranks, under both launchers, by turns."""
     number = 0
     for example in filter(available, examples):

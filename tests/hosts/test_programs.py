@@ -35,7 +35,7 @@ print("ended", len(programs), "on", len(hosts), "hosts")
 @pytest.mark.parametrize("options", HOSTS.values(), ids=HOSTS)
 def test_every_example(jobs: HostJobs, options: str) -> None:
     """Each compares itself with plain NumPy, and gathers nothing that it does not say."""
-    programs = {name: arguments for name, arguments in faults._ARGUMENTS.items() if faults.available(name)}
+    programs = {name: arguments for name, arguments in faults.ARGUMENTS.items() if faults.available(name)}
     jobs.environment["NUMPY_DIST_FALLBACK"] = "error"
     script = EXAMPLES.format(folder=str(ROOT / "examples"), programs=programs)
     code, output, errors = jobs.run("a", options, script)

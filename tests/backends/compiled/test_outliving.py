@@ -314,6 +314,6 @@ def test_the_second_run_of_a_short_script_is_compiled_from_its_first_statement_o
         said.append(done.stdout.split())
         wait(lambda: not [name for name in held(cache) if not name.startswith("leader")])
     assert int(said[0][1]) > 0
-    # What took less than a thousandth of a second is not asked for: the sum, and on 2 ranks the ten small loops at the cut.
+    # What took less than a thousandth of a second is not asked for: the sum, and on 2 ranks ten small loops at the cut.
     assert int(said[1][0]) >= 10 and int(said[1][1]) <= {1: 1, 2: 11}[ranks]
     assert said[0][2] == said[1][2]
