@@ -11,6 +11,8 @@ from math import prod
 from numpy_dist.layout.mesh import Mesh
 from numpy_dist.layout.regions import Box, Region, box_empty, clip
 
+_KEPT = 256  # boxes of ranks that a layout remembers: those of neighbours, or all of a job that is not large
+
 
 @dataclass(frozen=True)
 class Cut:
@@ -208,7 +210,9 @@ class Layout:
         try:
             return self._boxes[rank]
         except KeyError:
-            box = self._boxes[rank] = self._box(rank)
+            box = self._box(rank)
+            if len(self._boxes) < _KEPT:
+                self._boxes[rank] = box
             return box
 
     def _box(self, rank: int) -> Box | None:

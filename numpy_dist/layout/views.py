@@ -401,6 +401,11 @@ def _image(vmap: ViewMap, box: Box) -> Region:
 @lru_cache(maxsize=_CACHED)
 def storage_region(vmap: ViewMap, box: Box) -> Region:
     """A region of the storage that contains a box of the view: its image, or a hull where axes are merged."""
+    return compute_storage_region(vmap, box)
+
+
+def compute_storage_region(vmap: ViewMap, box: Box) -> Region:
+    """As `storage_region`, which is kept; this is for what other ranks have."""
     region: list[range] = []
     if not vmap.merged:
         return _image(vmap, box)[:-1]

@@ -7,9 +7,11 @@ import pytest
 from hypothesis import strategies as st
 
 from numpy_dist.layout import Layout, decode, default_layout, ghost_blocks, owned_boxes, plan_fetch
-from numpy_dist.layout.alignment import DIRECT, FETCH, HALO, Access, _mode, plan_access
+from numpy_dist.layout.alignment import DIRECT, FETCH, HALO, Access, _decisive_ranks, _mode, plan_access
 from numpy_dist.layout.fetch import halo_reach
-from numpy_dist.layout.regions import Box, Region, region_of
+from numpy_dist.layout.layout import Copies, Cut, Pinned
+from numpy_dist.layout.regions import Box, Region, box_empty, region_hull, region_of
+from numpy_dist.layout.views import storage_region
 
 from .strategies import layouts, quick_and_long
 
@@ -34,7 +36,7 @@ def accesses(layout: Layout, center: tuple[slice, ...], others: list[tuple[slice
 def ghosts(layout: Layout, reads: list[Access]) -> list[tuple[Region, ...]]:
     wanted = []
     for rank in range(layout.size):
-        own, hulls = layout.box(rank), [h for access in reads if (h := access.hulls[rank]) is not None]
+        own, hulls = layout.box(rank), [h for access in reads if (h := access.hull(rank)) is not None]
         blocks = ghost_blocks(own, hulls) if own is not None and hulls else {}
         wanted.append(tuple(region_of(block) for block in blocks.values()))
     return wanted
@@ -89,19 +91,86 @@ def test_halos_are_at_most_as_wide_as_what_a_rank_owns(own: Box | None, need: Bo
     assert _mode(own, need) == mode
 
 
-class Counted(tuple):
-    """A tuple that counts how often it is hashed."""
+def check_modes(data: st.DataObject) -> None:
+    """The mode is that of the rank that needs most, though only some ranks are looked at."""
+    shape = tuple(data.draw(st.lists(st.integers(0, 12), min_size=1, max_size=3)))
+    layout = data.draw(layouts(shape, 24))
+    array = np.empty(shape, "f8")
+    steps = st.sampled_from([1, 1, 1, 2, -1])
+    key = tuple(slice(*data.draw(st.tuples(st.integers(0, 3), st.integers(4, 12)))) for _ in shape)
+    view = array[key][tuple(slice(None, None, data.draw(steps)) for _ in shape)]
+    if data.draw(st.booleans()):
+        view = view.transpose(data.draw(st.permutations(range(view.ndim))))
+    if view.ndim > 1 and data.draw(st.booleans()):
+        view = view.diagonal()
+    offset = view.__array_interface__["data"][0] - array.__array_interface__["data"][0] if view.size else 0
+    vmap = decode(shape, 8, layout.cut_axes, offset, view.shape, view.strides, 8)
+    if vmap is None:
+        return
+    same_mesh = data.draw(st.booleans())
+    space = layout_like(layout, view.shape, data) if same_mesh else data.draw(layouts(view.shape, layout.size))
+    if space.size != layout.size:
+        return
+    modes = [DIRECT]
+    for rank in range(layout.size):
+        box = space.box(rank)
+        if box is not None and not box_empty(box):
+            modes.append(_mode(layout.box(rank), region_hull(storage_region(vmap, box))))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("numpy_dist.layout.alignment.FEW", data.draw(st.sampled_from([0, 100])))
+        found = plan_access.__wrapped__(layout, vmap, space)
+        looked_at = len(set(_decisive_ranks(layout, vmap, space)))
+    assert found.mode == max(modes, key=[DIRECT, HALO, FETCH].index)
+    LOOKED_AT.add((found.mode, looked_at < layout.size))
 
-    hashed = 0
 
-    def __hash__(self) -> int:
-        self.hashed += 1
-        return super().__hash__()
+def layout_like(layout: Layout, shape: tuple[int, ...], data: st.DataObject) -> Layout:
+    """Any layout of arrays of this shape on the same mesh, often with nearly the same cuts."""
+    axes = list(range(len(shape)))
+    dims: list[Cut | Copies | Pinned] = []
+    for extent, what in zip(layout.mesh.shape, layout.dims, strict=True):
+        kind = data.draw(st.sampled_from(["like", "like", "like", "copies", "pinned", "cut"]))
+        if kind == "like" and isinstance(what, Cut) and what.axis in axes:
+            axes.remove(what.axis)
+            n, moved = shape[what.axis], data.draw(st.integers(-1, 0))
+            inner = [min(max(point + moved, 0), n) for point in what.ascending[1:-1]]
+            points = (0, *inner, n)
+            dims.append(Cut(what.axis, points[::-1] if what.descends else points))
+        elif kind == "cut" and axes:
+            axis = axes.pop(data.draw(st.integers(0, len(axes) - 1)))
+            inner = data.draw(st.lists(st.integers(0, shape[axis]), min_size=extent - 1, max_size=extent - 1))
+            dims.append(Cut(axis, (0, *sorted(inner), shape[axis])))
+        elif kind == "pinned":
+            dims.append(Pinned(data.draw(st.integers(0, extent - 1))))
+        else:
+            dims.append(Copies())
+    return Layout(shape, layout.mesh, tuple(dims))
 
 
-def test_an_access_is_hashed_once() -> None:
-    regions = Counted([(range(3),), (range(3, 6),)])
-    access = Access(HALO, regions, (((0, 3),), ((3, 6),)))
-    assert len({hash(access) for _ in range(3)}) == 1 and regions.hashed == 1
-    same = Access(HALO, tuple(regions), (((0, 3),), ((3, 6),)))
-    assert access == same and hash(access) == hash(same)
+LOOKED_AT: set[tuple[str, bool]] = set()
+test_modes, test_modes_long = quick_and_long(check_modes, 600, data=st.data())
+
+
+def test_some_ranks_were_left_out() -> None:
+    """The property says little where all ranks are looked at."""
+    LOOKED_AT.clear()
+    test_modes()
+    assert {(mode, some) for mode in (DIRECT, HALO, FETCH) for some in (True, False)} <= LOOKED_AT
+
+
+def test_of_a_large_mesh_its_edges_are_looked_at() -> None:
+    layout = default_layout((6400, 6400), 4096, mesh=(64, 64))
+    array = np.empty((6400, 6400), "i1")
+    vmap = decode(array.shape, 1, layout.cut_axes, 0, (6398, 6398), array.strides, 1)
+    assert vmap is not None
+    space = default_layout((6398, 6398), 4096, mesh=(64, 64))
+    assert len(set(_decisive_ranks(layout, vmap, space))) == 127
+    assert plan_access(layout, vmap, space).mode == HALO
+
+
+def test_accesses_of_the_same_are_equal() -> None:
+    layout = default_layout((100,), 4)
+    vmap = decode((100,), 8, layout.cut_axes, 0, (100,), (8,), 8)
+    assert vmap is not None
+    one, other = (Access(HALO, layout, vmap, default_layout((100,), 4)) for _ in range(2))
+    assert one == other and hash(one) == hash(other)

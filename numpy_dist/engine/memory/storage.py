@@ -91,7 +91,7 @@ class Storage:
     memory: Any = None  # an ndarray of uint8, or None
     low: tuple[int, ...] = ()
     extent: tuple[int, ...] = ()
-    fresh: Sequence[tuple[tuple[Region, ...], ...]] = ()
+    fresh: Sequence[Sequence[tuple[Region, ...]]] = ()
     spare: tuple[Array, View | None] | None = None
     axes: tuple[int, ...] | None = None
     made_as: np.ndarray | None = None

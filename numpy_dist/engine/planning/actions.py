@@ -7,6 +7,7 @@ their slots in the program, statements by their numbers in the group.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -19,7 +20,7 @@ from numpy_dist.layout.views import ViewMap
 if TYPE_CHECKING:
     from numpy_dist.ir.views import View
 
-Wanted = tuple[tuple[Region, ...], ...]
+Wanted = Sequence[tuple[Region, ...]]
 """For each rank the regions of a storage that it is to have."""
 
 Margin = tuple[tuple[int, int], ...]

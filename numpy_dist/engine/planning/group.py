@@ -6,14 +6,13 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from numpy_dist.engine.planning.actions import Fetch, RefreshHalo, Wanted
-from numpy_dist.engine.planning.transfers import cached_plan, covers, ghosts, hulls_of
+from numpy_dist.engine.planning.transfers import cached_plan, covers, fetched_regions, ghosts, hulls_of
 from numpy_dist.ir.statements import Elementwise, Reduction, Ref, Statement
 from numpy_dist.layout.alignment import FETCH, HALO, Access, plan_access
 from numpy_dist.layout.fetch import halo_reach
 from numpy_dist.layout.frames import Cell, cells, shifted
 from numpy_dist.layout.interior import interior_box, narrowed
 from numpy_dist.layout.regions import Box, box_empty, box_size
-from numpy_dist.layout.views import addressable_region
 
 if TYPE_CHECKING:
     from numpy_dist.engine.planning.fuse import FusedStatements
@@ -126,7 +125,7 @@ class Group:
         for key, (ref, access) in accesses.items():
             layout = ref.storage.layout
             if access.mode == FETCH or (access.mode == HALO and ref.storage.pinned):
-                wanted = _fetched(ref, access)
+                wanted: Wanted = fetched_regions(access)
                 region = wanted[rank][0] if wanted[rank] else None
                 self.fetches.append(Fetch(key[0], key, region, cached_plan(layout, wanted, rank)))
             elif access.mode == HALO:
@@ -184,8 +183,3 @@ class Group:
         for halo, _ in self.halos:
             key.append(any([covers(had, halo.wanted) for had in storages[halo.slot].fresh]))
         return tuple(key)
-
-
-def _fetched(ref: Ref, access: Access) -> Wanted:
-    """For each rank what it fetches of a view that it cannot keep as a halo."""
-    return tuple(() if region is None else (addressable_region(ref.vmap, region),) for region in access.regions)

@@ -5,13 +5,15 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import overload
 
 from numpy_dist.engine.planning.actions import Margin, Wanted
 from numpy_dist.layout.alignment import Access
 from numpy_dist.layout.fetch import FetchPlan, Reach, plan_fetch
 from numpy_dist.layout.halo import ghost_blocks, margins
 from numpy_dist.layout.layout import Layout
-from numpy_dist.layout.regions import Box
+from numpy_dist.layout.regions import Box, Region
+from numpy_dist.layout.views import addressable_region
 
 _planned = lru_cache(maxsize=2048)(plan_fetch)
 _MOST_KNOWN = 1024
@@ -40,21 +42,82 @@ def _keep(known: dict, key: tuple, what: tuple) -> None:
         known[key] = what
 
 
-@lru_cache(maxsize=1024)
-def ghosts(layout: Layout, accesses: tuple[Access, ...]) -> Wanted:
+class PerRank(Sequence[tuple[Region, ...]]):
+    """For each rank the regions that it wants, worked out where they are asked for.
+
+    Equal ones are made of the same; what they are made of is the same on every rank.
+    """
+
+    _made_of: tuple[object, ...]
+    _size: int
+
+    def __len__(self) -> int:
+        return self._size
+
+    @overload
+    def __getitem__(self, rank: int) -> tuple[Region, ...]: ...
+    @overload
+    def __getitem__(self, rank: slice) -> tuple[tuple[Region, ...], ...]: ...
+    def __getitem__(self, rank: int | slice) -> tuple:
+        if isinstance(rank, slice):
+            return tuple(map(self._of, range(self._size)[rank]))
+        return self._of(range(self._size)[rank])
+
+    def __hash__(self) -> int:
+        return hash(self._made_of)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, PerRank) and self._made_of == other._made_of)
+
+    def _of(self, rank: int) -> tuple[Region, ...]:
+        raise NotImplementedError
+
+
+class Ghosts(PerRank):
     """For each rank the ghost blocks that a loop's halo reads of one storage need."""
-    wanted = []
-    for rank in range(layout.mesh.size):
-        own = layout.box(rank)
-        hulls = hulls_of(accesses, rank)
+
+    def __init__(self, layout: Layout, accesses: tuple[Access, ...]) -> None:
+        self._layout, self._accesses = layout, accesses
+        self._made_of, self._size = ("ghosts", layout, accesses), layout.size
+
+    def _of(self, rank: int) -> tuple[Region, ...]:
+        own = self._layout.box(rank)
+        hulls = hulls_of(self._accesses, rank)
         blocks = ghost_blocks(own, hulls) if own is not None and hulls else {}
-        wanted.append(tuple(tuple(range(lo, hi) for lo, hi in block) for block in blocks.values()))
-    return tuple(wanted)
+        return tuple(tuple(range(lo, hi) for lo, hi in block) for block in blocks.values())
+
+    def contain(self, other: Wanted) -> bool:
+        """Whether these contain others, as is seen without looking at any rank."""
+        return isinstance(other, Ghosts) and self._layout == other._layout and {*other._accesses} <= {*self._accesses}
+
+
+class FetchedRegions(PerRank):
+    """For each rank what it fetches of a view that it cannot keep as a halo."""
+
+    def __init__(self, access: Access) -> None:
+        self._access = access
+        self._made_of, self._size = ("fetched", access), access.layout.size
+
+    def _of(self, rank: int) -> tuple[Region, ...]:
+        region = self._access.region(rank)
+        return () if region is None else (addressable_region(self._access.vmap, region),)
+
+
+@lru_cache(maxsize=1024)
+def ghosts(layout: Layout, accesses: tuple[Access, ...]) -> Ghosts:
+    """Those of a storage, the same object each time: what is known of them is known by it."""
+    return Ghosts(layout, accesses)
+
+
+@lru_cache(maxsize=1024)
+def fetched_regions(access: Access) -> FetchedRegions:
+    """Those of an access, the same object each time."""
+    return FetchedRegions(access)
 
 
 def hulls_of(accesses: Sequence[Access], rank: int) -> list[Box]:
     """The boxes that a rank reads."""
-    return [hull for access in accesses if (hull := access.hulls[rank]) is not None]
+    return [hull for access in accesses if (hull := access.hull(rank)) is not None]
 
 
 def covers(had: Wanted, wanted: Wanted) -> bool:
@@ -69,7 +132,9 @@ def covers(had: Wanted, wanted: Wanted) -> bool:
 
 
 def _covers(had: Wanted, wanted: Wanted) -> bool:
-    return had == wanted or all(
+    if had == wanted or (isinstance(had, Ghosts) and had.contain(wanted)):
+        return True
+    return all(
         all(
             any(all(a.start >= b.start and a.stop <= b.stop for a, b in zip(r, h, strict=True)) for h in have)
             for r in want
