@@ -195,9 +195,9 @@ def _tier(steps: int) -> str:
 def test_the_tier_is_told():
     assert _on_ranks(1, _tier, 1, BACKEND="numpy") == ["numpy: BACKEND is 'numpy'"]
     assert _on_ranks(1, _tier, 1, BACKEND="null") == ["null: nothing is computed"]
-    assert _on_ranks(1, _tier, 1, COMPILE="never") == ["numpy: COMPILE is 'never'"]
+    assert _on_ranks(1, _tier, 1, BACKEND="numba", COMPILE="never") == ["numpy: COMPILE is 'never'"]
     pytest.importorskip("numba")
-    assert _on_ranks(1, _tier, 2, COMPILE="first") == ["numba"]
+    assert _on_ranks(1, _tier, 2, BACKEND="numba", COMPILE="first") == ["numba"]
 
 
 def _fetching() -> str:

@@ -36,7 +36,7 @@ def _unplannable(monkeypatch):
 @pytest.fixture(autouse=True)
 def interpreted(monkeypatch):
     """No loop is run by a kernel, of this process or of the cache, and no schedule is kept from before."""
-    monkeypatch.setattr(engine.runtime().backend, "when", "never")
+    monkeypatch.setattr(engine.runtime().backend, "when", "never", raising=False)
     schedule.SCHEDULES.clear()
 
 

@@ -24,11 +24,11 @@ class Outcome(NamedTuple):
 
 
 def run_tier(ranks: int, when: str, cache: str, function: Callable[..., Any], *args: Any) -> list[Outcome]:
-    """Run a function on simulated ranks, with ``COMPILE=when``."""
+    """Run a function on simulated ranks of the compiled backend, with ``COMPILE=when``."""
 
     def on_rank() -> Outcome:
-        settings = {"MIN_SHARD_BYTES": 0, "COMPILE": when, "CACHE_DIR": cache, "NUM_THREADS": 2, "CACHE_SIZE": 1 << 30}
-        with config(**settings):
+        settings: dict[str, object] = {"BACKEND": "numba", "COMPILE": when, "CACHE_DIR": cache, "CACHE_SIZE": 1 << 30}
+        with config(MIN_SHARD_BYTES=0, NUM_THREADS=2, **settings):
             backend: Any = engine.runtime().backend
             with warnings.catch_warnings(record=True) as caught, engine.lazily_recorded():
                 warnings.simplefilter("always")
