@@ -13,6 +13,7 @@ from numpy_dist.argument_types import Axes
 from numpy_dist.dispatch.patterns.arguments import NoValue, given
 from numpy_dist.dispatch.patterns.reduce import in_order
 from numpy_dist.ir.rules import reduction_dtype
+from numpy_dist.parallel.ordered import is_numpys
 from numpy_dist.parallel.products import power_range
 
 # Of so many factors it is not worth a pass to find that they are all near one.
@@ -31,18 +32,21 @@ def product(
     """`np.multiply.reduce`: partial products are folded as sums are, of inexact numbers where no grouping can matter.
 
     That is so where no factor is so large or small that as many as are multiplied could over- or underflow: one pass
-    for the extremes tells (collective, as is all of this for inexact numbers). Else the order is NumPy's
-    (`reduce.in_order`), and so are the result and its floating-point events.
+    for the extremes tells (collective, as is all of this for inexact numbers). Else, and in one process, the order is
+    NumPy's (`reduce.in_order`), and so are the result and its floating-point events.
     """
     target = out[0] if isinstance(out, tuple) else out
     options = given(initial=initial)
-    if _may_leave(array, axis, dtype, target, initial, where):
+    if _goes_in_order(array, axis, dtype, target, initial, where):
         return in_order(np.multiply, array, axis, dtype, target, keepdims, options, where)
     return engine.reduction(np.multiply, array, axis, dtype, target, keepdims, where=where, **options)
 
 
-def _may_leave(a: Any, axis: Any, dtype: DTypeLike | None, out: Any, initial: Any, where: ArrayLike) -> bool:
-    """Whether a product of inexact numbers could over- or underflow in some grouping; False where NumPy refuses."""
+def _goes_in_order(a: Any, axis: Any, dtype: DTypeLike | None, out: Any, initial: Any, where: ArrayLike) -> bool:
+    """Whether inexact numbers keep NumPy's order: where they could over- or underflow in another, and in one process.
+
+    False where NumPy refuses.
+    """
     if not (engine.is_sharded(a) or engine.is_sharded(where)) or not a.size:
         return False
     try:
@@ -64,6 +68,9 @@ def _may_leave(a: Any, axis: Any, dtype: DTypeLike | None, out: Any, initial: An
         return False
     if count > MANY or a.ndim == 0:
         return True
+    rt = engine.runtime()
+    if rt.size == 1 and engine.has_ndarrays(rt) and is_numpys(np.multiply, kind):
+        return True  # NumPy's product takes less than the pass
     parts = (a.real, a.imag) if a.dtype.kind == "c" else (a,)
     # What a complex number's absolute value is more than its larger component, at most.
     more = kind.kind == "c"

@@ -148,6 +148,8 @@ def test_events_of_casts(state: Any) -> None:
         lambda a: np.hypot.reduce(a, 0, out=a[5]),
         lambda a: np.fmod.reduce(a, 1, keepdims=True, initial=1),
         lambda a: np.hypot.reduce(a, 1, where=a > 0.25, initial=2.0),
+        lambda a: np.prod(a + 0.5, axis=0),
+        lambda a: np.prod(a + 0.5, axis=1, where=a > 0.25, keepdims=True),
     ],
 )
 def test_functions_that_numpy_computes_itself(call: Any) -> None:
