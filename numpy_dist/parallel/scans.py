@@ -75,7 +75,7 @@ def accumulate(
     # Ufuncs take no units of time as a dtype: those of the operand are the result's.
     loop = None if dtype.kind in "mM" else dtype
     made: np.ndarray = empty(block.shape, dtype) if scanned is None else scanned
-    if layout.cut_of(axis) is None:
+    if layout.cut_of(axis) is None or comm.size == 1:  # all of each row, in NumPy's order and with its events
         return ufunc.accumulate(block, axis, loop, made) if scanned is None and block.size else made
     inexact = dtype.kind in "fc"
     events: list[str] = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from numpy_dist import engine
 from numpy_dist.comm.simulated import run_simulated
 from numpy_dist.layout.layout import Copies, Cut, Layout
 from numpy_dist.layout.mesh import Mesh
-from numpy_dist.parallel.scans import column
+from numpy_dist.parallel.scans import accumulate, column
 from numpy_dist.settings import config
 
 RANKS = pytest.mark.parametrize("ranks", [1, 2, 3, 4, 7])
@@ -75,6 +76,24 @@ def test_rounding_is_that_of_a_sum(ranks):
         np.testing.assert_allclose(found, np.cumsum(values.astype(np.longdouble)).astype(float), atol=1e-12)
 
     _at_ranks(ranks, check)
+
+
+def test_one_process_scans_once_whatever_it_meets():
+    seen = []
+
+    def scan(*args: Any) -> Any:
+        seen.append(args)
+        return np.multiply.accumulate(*args)
+
+    values = np.full(500, 0.1)
+
+    def check() -> None:
+        layout, comm = numpy_dist.asarray(values, split=0).layout, engine.runtime().comm
+        found = accumulate(SimpleNamespace(accumulate=scan), values, layout, 0, values.dtype, comm)
+        np.testing.assert_array_equal(found, np.cumprod(values))
+        assert len(seen) == 1
+
+    _at_ranks(1, check)
 
 
 @RANKS
