@@ -8,6 +8,7 @@ from __future__ import annotations
 import mmap
 import sys
 from collections.abc import Callable, Sequence
+from pickle import PickleBuffer
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -45,16 +46,38 @@ class Block(np.ndarray):
         Of its first byte. Slices and views of a block have none.
     scratch : Scratch or None
         What has lent it to an algorithm (`engine.data.scratch`).
+    is_numpys : bool
+        Whether it is the memory of an array that NumPy has made. The C library keeps such memory for NumPy's next array
+        when it is freed; in a pool nobody might want it again.
     """
 
     address: int
     scratch: Any = None
+    is_numpys = False
 
 
 def make_block(nbytes: int) -> Block:
     """A new allocation on the host, not initialised."""
     block = np.ndarray.__new__(Block, nbytes, np.uint8)
     block.address = block.ctypes.data
+    return block
+
+
+def block_of(array: np.ndarray) -> Block | None:
+    """The memory of a new array of NumPy's as an allocation, which keeps the array; None where it is that of others.
+
+    The array must not be used any more. Views of the block lead back to it, as there is no ndarray between it and the
+    memory (see `make_zero_block`).
+    """
+    owner = array if array.base is None else array.base
+    if type(owner) is not np.ndarray or not owner.flags.owndata or owner.nbytes != array.nbytes or not array.size:
+        return None
+    if not (array.flags.c_contiguous and owner.flags.writeable) or array.dtype.hasobject:
+        return None
+    memory: Any = PickleBuffer(array.reshape(-1).view(np.uint8))  # type: ignore[arg-type]
+    block = np.ndarray.__new__(Block, array.nbytes, np.uint8, memory)
+    block.address = block.ctypes.data
+    block.is_numpys = True
     return block
 
 

@@ -230,7 +230,7 @@ def alone(
     with outcome.Retold():
         result = (instead or function)(*operands.substitute(args, inside), **operands.substitute(kwargs, inside))
     originals = [*handles, *(x for x in written if isinstance(x, np.ndarray))]
-    return outcome.wrap(result, [inside.get(id(x), x) for x in originals], originals)
+    return outcome.wrap(result, [inside.get(id(x), x) for x in originals], originals, engine.from_numpys)
 
 
 def gathered_bytes(sharded: Iterable[engine.Handle], unread: set[int]) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -130,10 +130,15 @@ def _alias_of(original: Any, alias: aliases.Alias) -> engine.Handle | np.ndarray
     return original._seen_as(array) if engine.is_handle(original) else array
 
 
-def wrap(result: Any, arguments: Sequence[object], originals: Sequence[object]) -> object:
+def wrap(
+    result: Any,
+    arguments: Sequence[object],
+    originals: Sequence[object],
+    shard: Callable[[np.ndarray], Any] = engine.from_global,
+) -> object:
     """A result that every rank has, with our arrays in place of NumPy's.
 
-    Views of the arguments stay views, new large arrays are sharded.
+    Views of the arguments stay views, new large arrays are sharded by `shard`.
     """
     number = _position(result, arguments)
     if number is not None:
@@ -147,13 +152,13 @@ def wrap(result: Any, arguments: Sequence[object], originals: Sequence[object]) 
             return engine.replicated(result)
         base = result.base
         if type(base) is np.ndarray and base.base is None and (base.dtype, base.size) == (result.dtype, result.size):
-            whole = engine.from_global(base)  # of which NumPy returns another view of all of it
+            whole = shard(base)  # of which NumPy returns another view of all of it
             return whole._owned(whole._view(as_strided, result.shape, result.strides))
-        return engine.from_global(result)
+        return shard(result)
     if _is_sequence(result):
-        return rebuild(type(result), [wrap(item, arguments, originals) for item in result])
+        return rebuild(type(result), [wrap(item, arguments, originals, shard) for item in result])
     if type(result) is dict:
-        return {key: wrap(item, arguments, originals) for key, item in result.items()}
+        return {key: wrap(item, arguments, originals, shard) for key, item in result.items()}
     return result
 
 

@@ -149,7 +149,8 @@ def boolean_getitem(x: Any, key: Any) -> Any:
         view, mask, layout = _in_order(view, selection.mask, selection.depth)
         block, chosen = blocks((view, layout), (mask, masks.mask_layout(layout, mask.ndim)), library=True)
         block, result = masks.select(block, chosen, layout, engine.runtime().comm)
-        chosen = engine.from_local(block, result, new=True)
+        with engine.Scratch() as scratch:
+            chosen = engine.from_local(scratch.given(block), result, new=True)
         chosen = chosen if back is None else chosen.transpose([0, *(1 + axis for axis in back)])
     before = selection.before
     return chosen._view(np.moveaxis, 0, before) if before else chosen

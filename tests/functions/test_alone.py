@@ -192,3 +192,30 @@ def test_results_take_memory_that_was_in_use_before(function: Any) -> None:
         finally:
             tracemalloc.stop()
     assert most < made.nbytes / 2
+
+
+@pytest.mark.host_memory
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: np.partition(x, 9, axis=0),
+        lambda x: np.partition(x.T, 9),
+        lambda x: np.compress(np.ones(len(x), bool), x, axis=0),
+        lambda x: np.nonzero(x.ravel())[0],
+        lambda x: x[x[:, 0] >= 0],
+    ],
+    ids=["partition", "transposed", "compress", "nonzero", "mask"],
+)
+def test_results_of_numpys_are_not_copied(function: Any) -> None:
+    x = numpy_dist.asarray(np.random.default_rng(0).random((1500, 1500)))
+    function(x[:20])
+    engine.flush()
+    engine.runtime().pool.clear()
+    tracemalloc.start()
+    try:
+        made = function(x)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert made.size == x.size
+    assert most < 1.3 * made.nbytes

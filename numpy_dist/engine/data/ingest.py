@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from numpy_dist.engine.data.scratch import pool_block
+from numpy_dist.engine.data.scratch import Scratch, pool_block
 from numpy_dist.engine.memory.handle import ref_of, replicated, sharded
 from numpy_dist.engine.memory.storage import Storage
 from numpy_dist.engine.runtime import runtime
@@ -201,6 +201,15 @@ def from_filler(
                 fill(box, block)
                 memory.upload(storage.array(), block)
     return handle
+
+
+def from_numpys(array: np.ndarray) -> Handle:
+    """A handle of an array that NumPy has just made on the only rank, and that nobody else sees: its memory is ours."""
+    axes = memory_axes([array], array.shape)
+    with Scratch() as scratch:
+        if axes is None:
+            return from_only_rank(scratch.given(array))
+        return from_only_rank(scratch.given(array.transpose(axes)).transpose(np.argsort(axes)), axes)
 
 
 def from_local(block: Array, layout: Layout, new: bool = False) -> Any:

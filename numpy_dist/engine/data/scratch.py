@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from numpy_dist.backends.base import Mover
-from numpy_dist.backends.memory import Block
+from numpy_dist.backends.memory import Array, Block, block_of
 from numpy_dist.engine.runtime import runtime
 
 if TYPE_CHECKING:
@@ -41,6 +41,16 @@ class Scratch:
         self._blocks[id(block)] = block
         block.scratch = self
         return np.ndarray(shape, kind, buffer=block)
+
+    def given(self, array: Array) -> Array:
+        """An array that NumPy has just made, and that nobody else sees, as one of this scratch; others as they are."""
+        block = block_of(array) if type(array) is np.ndarray and self._pool.memory.on_host else None
+        if block is None:
+            return array
+        self._pool.count(block.size)
+        self._blocks[id(block)] = block
+        block.scratch = self
+        return np.ndarray(array.shape, array.dtype, buffer=block)
 
     @property
     def mover(self) -> Mover | None:
