@@ -39,6 +39,8 @@ def test_totals_have_the_engines_bits(kind: str) -> None:
                         for function in FUNCTIONS:
                             if part.size or function not in (np.max, np.min, np.mean):
                                 made.append(function(part))
+                                if part.ndim < 3:
+                                    made.append(function(part.diagonal() if part.ndim == 2 else part, axis=-1))
                     made += [np.add.reduce(x, axis=None, dtype=other) for other in "bid?"]
             found.append(made)
         return found
@@ -62,6 +64,7 @@ def test_nothing_is_recorded_where_nothing_is_pending() -> None:
     recorded = engine.runtime().program.recorded
     assert x.sum() == 60_000 * 59_999 / 2 and np.max(x) == 59_999 and not np.any(truths)
     assert np.count_nonzero(truths) == 0
+    assert x[::3].sum(axis=0) == 3 * 20_000 * 19_999 / 2 and np.trace(x.reshape(100, 600)) == 601 * 99 * 100 / 2
     assert engine.runtime().program.recorded == recorded
 
 

@@ -27,28 +27,33 @@ MOST_COUNTED = 16 * MOST
 PROBE = 1 << 16
 """Elements of a large array that are asked first whether one of them decides."""
 
+_AXES = (int, tuple)
+
 TRUTHS = frozenset((np.logical_and, np.logical_or))
 """Operations whose results are truth values, whatever their elements are."""
 
 
-def total(rt: Runtime, ufunc: np.ufunc, x: Handle, dtype: DTypeLike | None) -> np.generic | None:
-    """``ufunc.reduce(x, axis=None, dtype=dtype)`` of a sharded array, as a scalar; None where the engine does it.
+def total(rt: Runtime, ufunc: np.ufunc, x: Handle, axis: Axes, dtype: DTypeLike | None) -> np.generic | None:
+    """``ufunc.reduce(x, axis, dtype)`` of a sharded array over all axes, as a scalar; None where the engine does it.
 
     Parameters
     ----------
     rt : Runtime
     ufunc : numpy.ufunc
     x : handle
-    dtype
-        As it was given, or None.
+    axis, dtype
+        As they were given, or None.
     """
     array = metadata(x)
+    if axis is not None and not (array.ndim == 1 and type(axis) in _AXES and axis in (0, -1, (0,))):
+        return None
     truths = ufunc in TRUTHS
     counted = ufunc is np.add and array.dtype.char == "?"
     large = array.nbytes > (MOST_COUNTED if counted else MOST)
     if not windows.limit or (large and not truths) or array.dtype.char not in KINDS or ufunc not in EXACT:
         return None
-    if not array.size or not array.flags.c_contiguous or (truths and dtype is not None and dtype is not bool):
+    in_order = array.flags.c_contiguous or (array.ndim == 1 and array.strides[0] > 0)
+    if not array.size or not in_order or (truths and dtype is not None and dtype is not bool):
         return None
     elements = elements_of(rt, x)
     if elements is None:
@@ -62,7 +67,10 @@ def total(rt: Runtime, ufunc: np.ufunc, x: Handle, dtype: DTypeLike | None) -> n
 
 
 def elements_of(rt: Runtime, x: Any) -> np.ndarray | None:
-    """The elements of a contiguous view in C order, for reading at once; None while they are not what they will be."""
+    """The elements of a view for reading at once, in C order; None while they are not what they will be.
+
+    The view is contiguous, or has one axis.
+    """
     storage = x._storage
     memory = storage.memory
     if (
@@ -77,7 +85,8 @@ def elements_of(rt: Runtime, x: Any) -> np.ndarray | None:
         return None
     if not x._array.size:
         return np.empty(0, x._array.dtype)  # which may begin beyond the memory
-    return np.ndarray((x._array.size,), x._array.dtype, memory, offset_of(x._array))
+    array = x._array
+    return np.ndarray((array.size,), array.dtype, memory, offset_of(array), array.strides if array.ndim == 1 else None)
 
 
 def _count(elements: np.ndarray, dtype: DTypeLike | None) -> Any:

@@ -121,7 +121,7 @@ def reduction(
             return windows.near(made) if type(made) is np.ndarray else made
     if not (is_sharded(x) or is_sharded(where)):
         return _at_once(ufunc, x, axis, dtype, out, keepdims, initial, where)
-    if usual and axis is None and not keepdims and (made := total(runtime(), ufunc, x, dtype)) is not None:
+    if usual and not keepdims and (made := total(runtime(), ufunc, x, axis, dtype)) is not None:
         return made
     key = reduction_key(ufunc, x, axis, dtype, keepdims) if usual else None
     if (template := REDUCTION_TEMPLATES.get(key)) is not None:
