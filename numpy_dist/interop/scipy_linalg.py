@@ -170,6 +170,8 @@ def qr(
         decline("stacks of matrices")
     if not a.size:
         decline("a matrix without elements")
+    if lwork is not None and NoValue is None:
+        _check_lwork(lwork, a, mode, pivoting)
     if pivoting:
         single = functools.partial(_pivoted, mode=mode)
         return _of_matrices(scipy.linalg.qr, [a], single, check_finite, mode=mode, pivoting=True)
@@ -209,6 +211,21 @@ def _tell_of_lwork(lwork: object, shape: Sequence[int]) -> None:
         warnings.warn(warning.message, warning.category, stacklevel=stack_level())
 
 
+def _check_lwork(lwork: object, a: DistArray, mode: str, pivoting: bool) -> None:
+    """SciPy's errors of a workspace that is too small, or no number, for what makes the triangle and the basis."""
+    (m, n), steps = a.shape, []
+    if not pivoting:
+        steps.append(("geqrf", n))
+    if mode in ("full", "qr", "economic"):
+        steps.append(("orgqr", min(m, n) if mode == "economic" else m))
+    for name, least in steps:
+        if isinstance(lwork, (int, np.integer)) and (lwork == -1 or lwork >= least):
+            continue
+        row = np.zeros((1, least), a.dtype)  # the routine looks at the number of its columns
+        (routine,) = scipy.linalg.get_lapack_funcs((name,), (row,))
+        routine(row, *(() if name == "geqrf" else (row[0, :1],)), lwork=lwork)
+
+
 def svd(
     a: ArrayLike,
     full_matrices: bool = True,
@@ -228,7 +245,8 @@ def svd(
     if a.ndim > 2 or matrices.follows_rule_of_phases([a]):  # also of one rank, which reduces tall ones by blocks
         return single(a)
     chosen: dict[str, Any] = {"full_matrices": full_matrices, "compute_uv": compute_uv, "lapack_driver": lapack_driver}
-    return _of_matrices(scipy.linalg.svd, [a], single, False, **chosen)
+    small = single_matrix.refusing_infinity(scipy.linalg.svd) if compute_uv else scipy.linalg.svd
+    return _of_matrices(small, [a], single, False, **chosen)
 
 
 def svdvals(a: DistArray, overwrite_a: bool = False, check_finite: bool = True) -> object:

@@ -153,6 +153,25 @@ def test_a_workspace_is_told_about_as_scipy_tells() -> None:
     assert all(warning.filename == __file__ for warning in caught)
 
 
+@pytest.mark.parametrize("kind", "dF")
+@pytest.mark.parametrize("shape", [(50, 30), (30, 50), (40, 40)])
+@pytest.mark.parametrize("mode", ["full", "economic", "r", "raw"])
+@pytest.mark.parametrize("pivoting", [False, True])
+def test_workspaces_that_are_too_small(pivoting: bool, mode: str, shape: tuple[int, int], kind: str) -> None:
+    matrix = matrix_of(kind, *shape)
+    for lwork in (0, 29, 30, 39, 40, 49, 50, "many"):
+        told = []
+        for a in (matrix, nd.asarray(matrix)):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                try:
+                    sl.qr(a, lwork=lwork, mode=mode, pivoting=pivoting)
+                    told.append("")
+                except Exception as error:
+                    told.append(f"{type(error)}: {error}")
+        assert told[1] == told[0]
+
+
 @pytest.mark.parametrize("kind", "egG")
 def test_precisions_that_lapack_has_not(kind: str) -> None:
     """SciPy computes with half precision in single precision, and with what is longer than double in double."""
