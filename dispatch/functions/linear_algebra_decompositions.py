@@ -133,7 +133,8 @@ def lstsq(a: DistArray, b: DistArray, rcond: float | None = None) -> tuple[DistA
     if _takes_triangles(a, b):
         x, rest, rank, values = _with_undefined_sides(_of_reduced_system, a, right, cutoff)
     else:
-        how, local = treatment([a, b], [2, b.ndim], True), local_of(np.linalg.lstsq, rcond)
+        how = treatment([a, b], [2, b.ndim], True)
+        local = single_matrix.refusing_infinity(local_of(np.linalg.lstsq, rcond), single_matrix.NO_SOLUTION)
         if how == "alone":
             return alone(local, "lstsq", [a, b])
         if how == "replicated":
@@ -183,7 +184,8 @@ def _of_reduced_system(
     scale = 1.0 if np.isfinite(matrix).all() else single_matrix.power_of_two(rows)
     if scale != 1.0:
         matrix, right, rest = reduced_system(on_host(rows) * scale, on_host(sides), comm, threads_of_rank())
-    x, more, rank, values = agreed(lambda: np.linalg.lstsq(matrix, right, cutoff))
+    solve = single_matrix.refusing_infinity(np.linalg.lstsq, single_matrix.NO_SOLUTION)
+    x, more, rank, values = agreed(lambda: solve(matrix, right, cutoff))
     if rank < n or m == n:
         rest = np.zeros(0)
     elif len(more):  # what is left of several triangles
@@ -287,8 +289,11 @@ def svd(a: DistArray, full_matrices: object = True, compute_uv: object = True, h
             return single_matrix.singular_of_hermitian(a, bool(compute_uv))
         return single_matrix.singular(a, bool(full_matrices), bool(compute_uv))
 
+    local = local_of(np.linalg.svd, full_matrices, compute_uv, hermitian)
+    if compute_uv and not hermitian:
+        local = single_matrix.refusing_infinity(local)
     normalize = single_matrix.normalize_singular if compute_uv else None
-    return of_each(np.linalg.svd, a, full_matrices, compute_uv, hermitian, single=single, normalize=normalize)
+    return of_stacks(local, np.linalg.svd, [a], [2], single, normalize)
 
 
 @implements(np.linalg.eig, kind="axis-local", outlook=_AT_ONE)
@@ -352,7 +357,9 @@ def pinv(a: ArrayLike, rcond: Any = None, hermitian: bool = False, *, rtol: Any 
             cutoff = rcond if rcond is not None else 1e-15 if rtol is NoValue else least if rtol is None else rtol
             return single_matrix.pseudo_inverse(a, cutoff, hermitian)
 
-        return of_each(np.linalg.pinv, a, rcond, hermitian, single=single, **given(rtol=rtol))
+        whole = local_of(np.linalg.pinv, rcond, hermitian, **given(rtol=rtol))
+        whole = whole if hermitian else single_matrix.refusing_infinity(whole)
+        return of_stacks(whole, np.linalg.pinv, [as_handle(a)], [2], single)
     name = "rcond" if np.ndim(rcond) else "rtol"
     if name == "rcond" and rtol is not NoValue:
         np.linalg.pinv(np.zeros((0, 1, 1)), 0.0, rtol=0.0)  # NumPy's error
@@ -362,7 +369,8 @@ def pinv(a: ArrayLike, rcond: Any = None, hermitian: bool = False, *, rtol: Any 
     def local(matrices: object, cutoffs: object) -> np.ndarray:
         return np.linalg.pinv(on_host(matrices), hermitian=hermitian, **{name: on_host(cutoffs)})
 
-    return of_stacks(local, np.linalg.pinv, [as_handle(a), as_handle(rcond if name == "rcond" else rtol)], [2, 0])
+    checked = local if hermitian else single_matrix.refusing_infinity(local)
+    return of_stacks(checked, np.linalg.pinv, [as_handle(a), as_handle(rcond if name == "rcond" else rtol)], [2, 0])
 
 
 def _outlook_of_rank(A: DistArray, tol: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Outlook:

@@ -41,7 +41,24 @@ if TYPE_CHECKING:
 
 _NO_EIGENVALUES = "Eigenvalues did not converge"
 _NO_SINGULAR_VALUES = "SVD did not converge"
+NO_SOLUTION = "SVD did not converge in Linear Least Squares"
 SILENT = np.errstate(all="ignore")  # as LAPACK is: an event of one rank, raised, would leave the others waiting
+
+
+def refusing_infinity(local: Function, words: str = _NO_SINGULAR_VALUES) -> Function:
+    """`local`, LAPACK's singular vectors or what needs them, for matrices that have no infinite element.
+
+    Of one with such elements LAPACK finds undefined numbers, or none, or never returns (4 by 3 elements are enough).
+    Here it is always the error, as of a matrix that all ranks treat together.
+    """
+
+    @functools.wraps(local)
+    def refusing(*parts: Any, **options: object) -> object:
+        if parts[0].dtype.kind in "fc" and np.isinf(parts[0]).any():
+            raise np.linalg.LinAlgError(words)
+        return local(*parts, **options)
+
+    return refusing
 
 
 def in_double_precision(function: Function) -> Function:
@@ -280,7 +297,7 @@ def tall_singular(a: DistArray, by_rule: bool) -> object:
     scale = 1.0 if np.isfinite(triangle).all() else power_of_two(rows)
     if scale != 1.0:
         basis, triangle = tall.factors(rows * scale, first, comm, threads)
-    left, values, right = found = agreed(lambda: np.linalg.svd(triangle))
+    left, values, right = found = agreed(lambda: refusing_infinity(np.linalg.svd)(triangle))
     values /= scale
     if by_rule:
         normalize_singular(found)
@@ -477,7 +494,7 @@ def least_squares(a: DistArray, b: DistArray, cutoff: float) -> tuple[DistArray,
     try:
         left, sizes, right = np.linalg.svd(a, full_matrices=False)
     except np.linalg.LinAlgError:
-        raise np.linalg.LinAlgError("SVD did not converge in Linear Least Squares") from None
+        raise np.linalg.LinAlgError(NO_SOLUTION) from None
     values = engine.gather(sizes)  # some ways of finding them leave them on the ranks
     largest = values.max(initial=0)
     if largest and not 2.0**-512 < largest < 2.0**512:  # as LAPACK, which multiplies such matrices, too

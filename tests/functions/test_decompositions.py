@@ -5,7 +5,7 @@ from __future__ import annotations
 import tracemalloc
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -250,6 +250,40 @@ def test_factors_of_what_is_not_finite(kind: str, shape: tuple[int, int], number
                 if function is not np.linalg.qr:  # of numbers in the other triangle alone there are other phases
                     found, expected = np.abs(found), np.abs(expected)
                 assert np.allclose(found, expected, 1e-4, 1e-5, equal_nan=True), (function, place)
+
+
+@pytest.mark.parametrize(("least", "fallback"), [(0, "error"), (40, "warn")])  # the latter come to every rank
+@pytest.mark.parametrize("kind", "fD")
+@pytest.mark.parametrize("shape", [(4, 3), (50, 7), (7, 50), (60, 60), (300, 7), (3, 4, 4)])
+def test_singular_vectors_of_infinity(
+    shape: tuple[int, ...], kind: str, least: int, fallback: Literal["error", "warn"]
+) -> None:
+    """They are refused, where LAPACK may never return; singular values alone are NumPy's."""
+    matrix = np.random.default_rng(5).standard_normal(shape).astype(kind)
+    matrix[(0,) * (len(shape) - 2) + (2, 1)] = -np.inf
+    calls: list[Callable[..., Any]] = [np.linalg.svd, lambda a: np.linalg.svd(a, full_matrices=False), np.linalg.pinv]
+    calls += [lambda a: np.linalg.pinv(a, rcond=np.full(shape[:-2], 1e-9))]
+    solve = lambda a: np.linalg.lstsq(a, np.ones(len(a)))  # noqa: E731
+    with nd.config(MIN_SHARD_BYTES=least, FALLBACK=fallback), forbid_gathers():
+        x = nd.asarray(matrix)
+        for function in calls + [solve] * (len(shape) == 2):
+            with pytest.raises(np.linalg.LinAlgError, match="^SVD did not converge( in Linear Least Squares)?$"):
+                function(x)
+        ours = _told_of_values(x)
+    theirs = _told_of_values(matrix)
+    assert isinstance(ours, str) == isinstance(theirs, str)
+    if isinstance(theirs, str):
+        assert ours == theirs
+    else:
+        assert np.array_equal(_gathered(ours), theirs, equal_nan=True)
+
+
+def _told_of_values(a: Any) -> Any:
+    """The singular values, or the text of an error."""
+    try:
+        return np.linalg.svd(a, compute_uv=False)
+    except np.linalg.LinAlgError as error:
+        return str(error)
 
 
 def _told(function: Callable[..., Any], *args: object) -> Any:
