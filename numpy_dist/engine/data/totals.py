@@ -83,9 +83,9 @@ def elements_of(rt: Runtime, x: Any) -> np.ndarray | None:
         or not windows.has_ndarrays(rt)
     ):
         return None
-    if not x._array.size:
-        return np.empty(0, x._array.dtype)  # which may begin beyond the memory
-    array = x._array
+    array = metadata(x)
+    if not array.size:
+        return np.empty(0, array.dtype)  # which may begin beyond the memory
     return np.ndarray((array.size,), array.dtype, memory, offset_of(array), array.strides if array.ndim == 1 else None)
 
 
