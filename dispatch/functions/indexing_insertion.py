@@ -25,7 +25,12 @@ if TYPE_CHECKING:
 _numpys_put_along_axis = numpy_source(np.put_along_axis)
 
 
-@implements(np.place, kind="composed")
+def _has_several(arr: object, mask: object, vals: Any) -> bool:
+    """Whether values are dealt out one after the other; a single one is assigned in a fused loop."""
+    return np.size(vals) > 1
+
+
+@implements(np.place, kind="composed", alone=_has_several)
 def place(arr: DistArray, mask: Any, vals: object) -> None:
     if not engine.is_handle(arr):
         decline("place into an ndarray")

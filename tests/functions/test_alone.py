@@ -88,6 +88,7 @@ def test_indices_and_values_that_are_pending() -> None:
         np.add.at(a, (where, where), a[2] + 1)
         np.maximum.at(a, (slice(None), where), 0.75)
         np.put(a, where, a[3] * 3)
+        np.place(a, a > 0.5, a[4] - 1)
     assert np.array_equal(x, values)
 
 
