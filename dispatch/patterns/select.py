@@ -168,9 +168,11 @@ def boolean_setitem(x: engine.Handle, key: object, value: Any) -> None:
     if not engine.is_handle(value) and not isinstance(value, np.generic | int | float | complex):
         value = np.asarray(value)
     is_array = engine.is_handle(value) or isinstance(value, np.ndarray)
-    discards = is_array and engine.is_real_part(value.dtype, x.dtype)
+    told_of = is_array and (
+        engine.is_real_part(value.dtype, x.dtype) or not np.can_cast(value.dtype, x.dtype, "unsafe")
+    )
     if np.ndim(value) == 0:
-        if not (discards and _selects_nothing(selection)):
+        if not (told_of and _selects_nothing(selection)):
             engine.assign(selection.view, value, where=where)
         return
     if selection.alone and value.ndim > 1:
@@ -185,12 +187,12 @@ def boolean_setitem(x: engine.Handle, key: object, value: Any) -> None:
         lifted = _brought(selection, x.dtype, value, lifted)
     else:
         lifted = np.reshape(lifted, (1,) * selection.depth + tuple(lifted.shape[1:]))
-    if not (discards and _selects_nothing(selection)):
+    if not (told_of and _selects_nothing(selection)):
         engine.assign(selection.view, lifted, where=where)
 
 
 def _selects_nothing(selection: _Selection) -> bool:
-    """Whether NumPy would find nothing to assign, and not warn of a cast (collective)."""
+    """Whether NumPy would find nothing to assign, and not warn or complain of a cast (collective)."""
     return selection.alone and not np.any(selection.mask)
 
 

@@ -7,6 +7,7 @@ import operator
 import numpy as np
 import pytest
 
+import numpy_dist
 from numpy_dist import engine
 from numpy_dist.layout.layout import Cut
 from numpy_dist.settings import config
@@ -180,3 +181,14 @@ def test_integers_beside_a_mask_may_be_arrays_without_axes(key):
 
     for ranks in (1, 2):
         run_simulated(ranks, body)
+
+
+def test_what_cannot_be_cast_may_be_given_to_a_mask_that_selects_nothing() -> None:
+    values = np.zeros(1, [("x", "f8"), ("n", "i4")])
+    with config(MIN_SHARD_BYTES=0):
+        for value in (values, values[0:1].reshape(()), numpy_dist.asarray(values)):
+            x = numpy_dist.asarray(np.arange(60.0))
+            x[x < 0] = value
+            assert np.array_equal(x.gather(), np.arange(60.0))
+            with pytest.raises(TypeError, match="Cannot cast"):
+                x[x > 50] = value
