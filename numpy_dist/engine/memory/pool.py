@@ -92,7 +92,7 @@ class Pool:
         """Take an allocation back, which the caller has in a variable; it is reused only if nobody else sees it."""
         nbytes = block.size
         self.held -= nbytes
-        if block.is_numpys or sys.getrefcount(block) > ARGUMENT:
+        if sys.getrefcount(block) > ARGUMENT or (self.memory.on_host and block.is_numpys):
             return
         cost = nbytes + _OVERHEAD
         limit = min(self.limit, _PEAKS * self.peak + _SLACK)
