@@ -54,7 +54,8 @@ def refusing_infinity(local: Function, words: str = _NO_SINGULAR_VALUES) -> Func
 
     @functools.wraps(local)
     def refusing(*parts: Any, **options: object) -> object:
-        if parts[0].dtype.kind in "fc" and np.isinf(parts[0]).any():
+        a = parts[0]
+        if isinstance(a, np.ndarray) and a.dtype.kind in "fc" and np.isinf(a).any():  # a device's library is no LAPACK
             raise np.linalg.LinAlgError(words)
         return local(*parts, **options)
 
