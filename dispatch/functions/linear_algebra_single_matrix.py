@@ -115,15 +115,15 @@ def by_lapack(function: Function, *operands: DistArray) -> Any:
     outcome.warn_again(told)
     if error is not None:
         raise restored(error)
-    return from_one(made)
+    return _from_one(made)
 
 
-def from_one(made: Any) -> Any:
+def _from_one(made: Any) -> Any:
     """What rank 0 has found: matrices are cut between rows, and all else comes to every rank."""
     comm = engine.runtime().comm
     kind, count = comm.bcast((type(made), len(made) if isinstance(made, tuple) else 0))
     if count:
-        return rebuild(kind, [from_one(None if made is None else made[number]) for number in range(count)])
+        return rebuild(kind, [_from_one(None if made is None else made[number]) for number in range(count)])
     shape = comm.bcast(getattr(made, "shape", ()))
     if len(shape) < 2:
         found = comm.bcast(made)

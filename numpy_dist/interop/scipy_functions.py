@@ -2,18 +2,10 @@
 
 from __future__ import annotations
 
-from numpy_dist.interop import (
-    scipy_fft,
-    scipy_krylov,
-    scipy_linalg,
-    scipy_ndimage,
-    scipy_signal,
-    scipy_solvers,
-    scipy_special,
-)
+from numpy_dist.interop import scipy_fft, scipy_linalg, scipy_ndimage, scipy_signal, scipy_solvers, scipy_special
 
 
 def register() -> None:
     """Register everything."""
-    for module in (scipy_fft, scipy_krylov, scipy_linalg, scipy_ndimage, scipy_signal, scipy_solvers, scipy_special):
+    for module in (scipy_fft, scipy_linalg, scipy_ndimage, scipy_signal, scipy_solvers, scipy_special):
         module.register()
