@@ -286,14 +286,16 @@ if os.uname().nodename == "b":
     platform.python_version = lambda: "3.99.1"
     features = numpy._core._multiarray_umath.__cpu_features__
     features["AVX2"] = not features.get("AVX2")
-    os.environ |= {"OPENBLAS_CORETYPE": "Prescott", "HOME": "/elsewhere", "NUMPY_DIST_CACHE_DIR": "/tmp/kernels"}
-    os.chdir("/tmp")
+    elsewhere = os.path.join(FOLDER, "elsewhere")
+    os.makedirs(elsewhere, exist_ok=True)
+    os.environ |= {"OPENBLAS_CORETYPE": "Prescott", "HOME": elsewhere, "NUMPY_DIST_CACHE_DIR": elsewhere}
+    os.chdir(elsewhere)
 """
 
 
 def test_hosts_that_are_not_alike(jobs: HostJobs) -> None:
     """What differs is told once, and data are right."""
-    (jobs.folder / "sitecustomize.py").write_text(UNLIKE)
+    (jobs.folder / "sitecustomize.py").write_text(UNLIKE.replace("FOLDER", repr(str(jobs.folder))))
     jobs.environment["PYTHONPATH"] += f":{jobs.folder}"
     script = DATA.replace('"kept.npy"', repr(str(jobs.folder / "kept.npy")))
     (jobs.folder / "script.py").write_text(script)
