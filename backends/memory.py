@@ -74,6 +74,7 @@ def block_of(array: np.ndarray) -> Block | None:
         return None
     if not (array.flags.c_contiguous and owner.flags.writeable) or array.dtype.hasobject:
         return None
+    # NumPy would take the array for the owner of a memoryview's bytes.
     memory: Any = PickleBuffer(array.reshape(-1).view(np.uint8))  # type: ignore[arg-type]
     block = np.ndarray.__new__(Block, array.nbytes, np.uint8, memory)
     block.address = block.ctypes.data
