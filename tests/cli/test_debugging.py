@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import re
 import select
 import subprocess
 import sys
@@ -29,6 +30,14 @@ print(f"rank {x.comm.rank} difference {float(y.sum()) - total}")
 breakpoint()
 """
 PROMPT = "(Pdb) "
+# What other ranks write, a line or its end at a time, between the characters of a prompt, which readline writes singly.
+_OTHERS = r"((?:\[rank \d\] breakpoint[^\n]*\n|rank \d difference [\d.]+|\r?\n)*)"
+_TORN_PROMPT = re.compile(_OTHERS.join(map(re.escape, PROMPT)))
+
+
+def with_whole_prompts(seen: str) -> str:
+    """What is seen at a terminal, with what other ranks wrote into a prompt before it."""
+    return _TORN_PROMPT.sub(lambda torn: "".join(torn.groups()) + PROMPT, seen)
 
 
 def at_terminal(
@@ -36,9 +45,13 @@ def at_terminal(
     environment: dict[str, str],  # noqa: F811
     options: str,
     *answers: str | float,
+    others: tuple[int, ...],
     script: str = SCRIPT,
 ) -> tuple[str, int]:
-    """Run the script at a terminal, with answers to prompts (lines, or seconds to wait): what is seen, and the code."""
+    """Run the script at a terminal, with answers to prompts (lines, or seconds to wait): what is seen, and the code.
+
+    The first answer is given when the `others` have said that they pass over the breakpoint.
+    """
     (folder / "script.py").write_text(script)
     command = [sys.executable, "-m", "numpy_dist", "run", *options.split(), "script.py"]
     ours, theirs = pty.openpty()
@@ -52,9 +65,11 @@ def at_terminal(
             if not select.select([ours], [], [], 0.1)[0]:
                 continue
             try:
-                seen += os.read(ours, 1 << 16).decode()
+                seen = with_whole_prompts(seen + os.read(ours, 1 << 16).decode())
             except OSError:  # the last process has closed the terminal
                 break
+            if not all(f"[rank {rank}] breakpoint() at " in seen for rank in others):
+                continue
             while seen.count(PROMPT) > prompts and left:
                 answer = left.popleft()
                 if isinstance(answer, float):
@@ -87,6 +102,7 @@ def test_rank_0_debugs_for_as_long_as_the_user_likes(mpi: None, tmp_path: Path, 
         "w",
         "c",
         "c",
+        others=(1, 2),
         script=hasty,
     )
     assert code == 0, seen
@@ -106,12 +122,18 @@ def test_rank_0_debugs_for_as_long_as_the_user_likes(mpi: None, tmp_path: Path, 
 @pytest.mark.slow
 def test_another_rank_debugs(mpi: None, tmp_path: Path, environment: dict[str, str]) -> None:  # noqa: F811
     answers = "print('here is', x.comm.rank)", "n", "n", "n", "n"
-    seen, code = at_terminal(tmp_path, environment, "-n 2 --debug=1", *answers)
+    seen, code = at_terminal(tmp_path, environment, "-n 2 --debug=1", *answers, others=(0,))
     assert code == 0, seen
     assert "\nhere is 1\n" in seen and "rank 0 difference 100000.0" in seen
     assert "rank 1 difference" not in seen  # what a rank prints outside of the prompt is shown of rank 0 only
     assert "numpy-dist run --debug=0 debugs this one" in seen
     assert "numpy_dist/" not in seen  # not even when the program has ended
+
+
+def test_a_prompt_that_is_torn_is_read() -> None:
+    assert with_whole_prompts("a\n(Pdbrank 0 difference 1.0\r\n) n\r\n") == "a\nrank 0 difference 1.0\r\n(Pdb) n\r\n"
+    assert with_whole_prompts("([rank 0] breakpoint() at x:1\nPdb) ") == "[rank 0] breakpoint() at x:1\n(Pdb) "
+    assert with_whole_prompts("(P d b) (Pdb)") == "(P d b) (Pdb)"
 
 
 @pytest.mark.slow
