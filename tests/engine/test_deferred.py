@@ -107,6 +107,35 @@ def test_memory_of_what_it_reads_is_not_donated(ranks: int) -> None:
 
 
 @RANKS
+def test_what_it_reads_is_let_go_before_an_array_comes_in(ranks: int) -> None:
+    def on_rank() -> None:
+        x, y = _arrays()
+        pool, kept = engine.runtime().pool, y + 1
+        more, expected = x + 1, (x.gather() + 1) * y.gather()
+        engine.flush()
+        before = pool.held
+        assert float((more * y).sum()) == expected.sum()
+        product = more * kept
+        wanted = float(product.sum())
+        part = more._storage.memory.size
+        del more
+        assert pool.held == before  # the product may still be wanted
+        new = numpy_dist.asarray(x.gather())
+        assert pool.held == before + new._storage.memory.size  # so it may now
+        assert float(product.gather().sum()) == wanted
+        square = kept * kept
+        assert float(square.sum()) > 0
+        del product, square
+        before = pool.held
+        del kept
+        assert pool.held == before
+        other = numpy_dist.asarray(y.gather())
+        assert pool.held == before + other._storage.memory.size - part
+
+    _on_ranks(ranks, on_rank)
+
+
+@RANKS
 def test_a_call_site_learns(ranks: int) -> None:
     """Where the result was wanted once it is stored at once: no loop is run twice."""
 

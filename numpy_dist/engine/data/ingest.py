@@ -65,6 +65,7 @@ def make_storage(shape: Sequence[int], dtype: np.dtype, layout: Layout, axes: tu
 def came_in(storage: Storage, made_of: bytes = b"", in_order: bool = True) -> None:
     """Note that no statement makes an array (see `comm.divergence.journal`, and `Program.came_in`)."""
     rt = runtime()
+    rt.program.drop_unwanted()
     if in_order or rt.size == 1:  # else some ranks may have made none
         rt.program.came_in(storage.nbytes)
     checks = rt.comm.checks

@@ -133,6 +133,10 @@ class Deferred:
             self._kept.add(statement.site)
         return needed
 
+    def drop_unwanted(self, *used: Container[int]) -> None:
+        """Have done with statements whose results nobody wants (see `needed`)."""
+        self._keep(self.needed(*used))
+
     def clear(self) -> None:
         """What was wanted is stored: no statement stays."""
         self._keep([])

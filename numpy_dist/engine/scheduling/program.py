@@ -545,6 +545,11 @@ class Program:
             self._recover(error)
             raise
 
+    def drop_unwanted(self) -> None:
+        """Let go of what deferred statements read, if nobody wants their results: memory is needed. Not collective."""
+        if self._deferred.statements and self._pending.execution is None:
+            self._deferred.drop_unwanted(_used_by(self._pending))
+
     def _run_deferred(self, *used: Collection[int]) -> None:
         """Execute what was deferred and is still wanted, also by statements that use storages with these ids."""
         deferred, runtime = self._deferred, self._runtime
