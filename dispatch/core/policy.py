@@ -136,26 +136,25 @@ def permit(name: str, reason: str, nbytes: int, action: str, advice: str = ADVIC
     site = UserLine(frame.f_code.co_filename, frame.f_lineno)
     policy = config.FALLBACK
     caller = calling_frame(frame) if policy != "silent" else frame
-    line = UserLine(caller.f_code.co_filename, caller.f_lineno)
-    where = f"{line}" if line == site else f"{line} (by {site})"
-
-    def what() -> str:
-        return f"{name} at {where} gathers {format_bytes(nbytes)} to {action}: {reason}"
-
-    def hints() -> str:
-        return "".join([hint(frame) for hint in HINTS])
-
-    if policy == "error":
-        raise FallbackError(f"{what()}. numpy_dist.config.FALLBACK is 'error'; {hints()}{advice}.")
-    check_budget(name, nbytes, where)
+    line = site if caller is frame else UserLine(caller.f_code.co_filename, caller.f_lineno)
     account = ledger()
-    key = (name, line)
-    if policy == "warn" and key not in account.warned:
-        _warn(f"{what()}; {hints()}{advice}.", caller)
-        account.warned.add(key)
+    told = policy == "silent" or (policy == "warn" and (name, line) in account.warned)
+    if not told or nbytes > engine.budget(engine.runtime()):
+        where = f"{line}" if line == site else f"{line} (by {site})"
+        what = f"{name} at {where} gathers {format_bytes(nbytes)} to {action}: {reason}"
+        if policy == "error":
+            raise FallbackError(f"{what}. numpy_dist.config.FALLBACK is 'error'; {_hints(frame)}{advice}.")
+        check_budget(name, nbytes, where)
+        if not told:
+            _warn(f"{what}; {_hints(frame)}{advice}.", caller)
+            account.warned.add((name, line))
     _book(account.gathered, name, site, reason, nbytes)
     if (recorder := engine.runtime().recorder) is not None:
         recorder.notice("gathered", name, reason, nbytes, site)
+
+
+def _hints(frame: FrameType) -> str:
+    return "".join([hint(frame) for hint in HINTS])
 
 
 def _book(account: dict[tuple[str, UserLine], Gathered], name: str, site: UserLine, reason: str, nbytes: int) -> None:
