@@ -341,17 +341,21 @@ class Indexing(engine.Handle):
 
     def _set_replicated(self, key: Any, value: Any) -> bool:
         """Assign to a part of a replicated array what is no sharded array; whether that was done."""
-        if type(value) in PLAIN:
-            self._array[key] = value
+        array, kind = self._array, type(value)
+        if kind in PLAIN:
+            array[key] = value
             return True
-        seen = windows.elements_at_hand(value)
-        if seen is not None and seen.dtype is self._array.dtype:
-            self._array[key] = seen
-            return True
-        if _is_sharded(value):
-            return False
-        value, array = _plain(value), self._array
-        if type(value) is _ndarray and value.base is (array if array.base is None else array.base):
+        if kind is type(self) and value._storage is None:
+            value = value._array
+        else:
+            seen = windows.elements_at_hand(value)
+            if seen is not None and seen.dtype is array.dtype:
+                array[key] = seen
+                return True
+            if _is_sharded(value):
+                return False
+            value = _plain(value)
+        if type(value) is _ndarray and value.ndim == 1 and value.base is (array if array.base is None else array.base):
             value = apart(value, np.asarray(array[key]))
         array[key] = value
         return True

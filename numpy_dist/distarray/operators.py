@@ -465,6 +465,8 @@ class Operators(engine.Handle):
         return self
 
     def __matmul__(self, other: Operand) -> Self:
+        if self._storage is None and type(other) is type(self) and other._storage is None:
+            return wrap(type(self), operator.matmul(self._array, other._array))
         return self._matmul(other, self, other)
 
     def __rmatmul__(self, other: Operand) -> Self:
