@@ -148,9 +148,7 @@ SLOW = object()
 """What `simple` returns for calls that it leaves to others."""
 
 
-def simple(
-    kind: type[engine.Handle], function: Function, args: Arguments, kwargs: Keywords
-) -> object:
+def simple(kind: type[engine.Handle], function: Function, args: Arguments, kwargs: Keywords) -> object:
     """`plain` for the calls that are frequent: of replicated arrays, numbers and names, which none of them holds.
 
     Parameters
@@ -192,7 +190,9 @@ def simple(
             if x._array is result:
                 return x
         return engine.replicated(result)
-    return outcome.wrap(result, [x._array for x in ours], ours)
+    rt = engine.runtime()
+    shard = engine.from_numpys if rt.size == 1 and engine.has_ndarrays(rt) else engine.from_global
+    return outcome.wrap(result, [x._array for x in ours], ours, shard)
 
 
 def alone(

@@ -204,8 +204,9 @@ def test_results_take_memory_that_was_in_use_before(function: Any) -> None:
         lambda x: np.compress(np.ones(len(x), bool), x, axis=0),
         lambda x: np.nonzero(x.ravel())[0],
         lambda x: x[x[:, 0] >= 0],
+        lambda x: np.outer(*(numpy_dist.ones(n) for n in x.shape)),
     ],
-    ids=["partition", "transposed", "compress", "nonzero", "mask"],
+    ids=["partition", "transposed", "compress", "nonzero", "mask", "of small arrays"],
 )
 def test_results_of_numpys_are_not_copied(function: Any) -> None:
     x = numpy_dist.asarray(np.random.default_rng(0).random((1500, 1500)))
