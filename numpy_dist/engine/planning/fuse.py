@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from math import gcd
 from typing import TYPE_CHECKING
 
 from numpy_dist.ir.statements import Elementwise, Reduction, Ref, Statement
@@ -225,11 +226,16 @@ def _same_cells(a: Ref, origin: Origin, b: Ref, other: Origin) -> bool:
 
 
 def disjoint(a: Ref, b: Ref) -> bool:
-    """Whether two views of one storage certainly share no cell (their hulls do not meet)."""
+    """Whether two views of one storage certainly share no cell: along an axis their hulls or their steps do not meet."""
     boxes = []
     for ref in (a, b):
         vmap = ref.vmap
         if 0 in vmap.shape:
             return True
         boxes.append(storage_region(vmap, tuple((0, n) for n in vmap.shape)))
-    return any(p.stop <= q.start or q.stop <= p.start for p, q in zip(*boxes, strict=True))
+    return any(_apart(p, q) for p, q in zip(*boxes, strict=True))
+
+
+def _apart(p: range, q: range) -> bool:
+    """Whether two ranges certainly have no number in common."""
+    return p.stop <= q.start or q.stop <= p.start or (p.start - q.start) % gcd(p.step, q.step) != 0
