@@ -105,7 +105,7 @@ def fill_diagonal(a: DistArray, val: object, wrap: bool = False) -> None:
     elif prod(a.shape):
         stride = sum(a.strides)
         diagonal = a._view(as_strided, (length,), (stride,))
-        engine.assign(diagonal, value)
+        diagonal[...] = value
 
 
 @implements(np.put, kind="parallel", alone=True)
