@@ -226,7 +226,7 @@ def _same_cells(a: Ref, origin: Origin, b: Ref, other: Origin) -> bool:
 
 
 def disjoint(a: Ref, b: Ref) -> bool:
-    """Whether two views of one storage certainly share no cell: along an axis their hulls or their steps do not meet."""
+    """Whether two views of one storage share no cell: along an axis their hulls or their steps do not meet."""
     boxes = []
     for ref in (a, b):
         vmap = ref.vmap
