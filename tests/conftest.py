@@ -17,6 +17,8 @@ from numpy_dist.comm import launchers
 from numpy_dist.dispatch.core import registry
 from numpy_dist.engine.executing.prepared import PLANNED
 from numpy_dist.engine.planning.grammar import faults
+from numpy_dist.engine.runtime import current
+from numpy_dist.engine.scheduling.eagerness import Eagerness, lower_limit
 from numpy_dist.settings import config
 
 pytest_plugins = ["numpy_dist.spmd_plugin"]
@@ -86,6 +88,15 @@ def same_draws(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
         if isinstance(getattr(request.module, name, None), np.random.Generator):
             seed = zlib.crc32(request.node.name.encode())
             monkeypatch.setattr(request.module, name, np.random.default_rng(seed))
+
+
+@pytest.fixture(autouse=True)
+def nothing_seen() -> None:
+    """A test begins as a program does: values that other tests of the process have asked for make it no eager one."""
+    runtime = current.get()
+    if runtime is not None and (seen := runtime.program.eagerness) is not None:
+        runtime.program.eagerness = Eagerness(seen.threads)
+        lower_limit()
 
 
 @pytest.fixture(scope="session")

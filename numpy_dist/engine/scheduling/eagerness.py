@@ -70,6 +70,7 @@ class Eagerness:
 
     Attributes
     ----------
+    threads : int
     lifted : bool
         Whether the limit is lifted.
     saved : float
@@ -77,6 +78,7 @@ class Eagerness:
     """
 
     def __init__(self, threads: int) -> None:
+        self.threads = threads
         self._share = 1 - 1 / (1.5 * threads)  # of NumPy's time, that fused loops are thought to save
         self.lifted = False
         self._poor = 0  # executions in a row that were not worth it
