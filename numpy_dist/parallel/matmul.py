@@ -72,11 +72,12 @@ def ring(
     each = (panels + 1 if as_it_is else panels + 2) * depth + (tallest if work != out.dtype else 0)
     parts = pieces(extent, each, most // 2 if of_rows else most)
     # Whole ones need no copy of this rank's.
-    if of_rows and contiguous and as_it_is and 3 * panels * depth * extent <= 4 * most:
+    whole = of_rows and contiguous and as_it_is and 3 * panels * depth * extent <= 4 * most
+    if whole:
         parts = [(0, extent)]
     widest = max(high - low for low, high in parts)
     space = [empty((depth * widest,), panel.dtype) for _ in range(panels)]
-    products = ProductSpace(work, (len(out), widest), most // 2, empty)
+    products = ProductSpace(work, (len(out), widest), most // (4 if whole else 2), empty)
     made = empty((len(out) * widest,), work) if work != out.dtype else None  # what is converted when it is complete
 
     def target(columns: slice) -> np.ndarray:
@@ -164,11 +165,11 @@ class ProductSpace:
         self.most = most
         self.height = _tallest(pieces(shape[0], shape[1], most))
         self.size = self.height * shape[1]
-        self._make = lambda: empty((self.size,), dtype)
+        self._dtype, self._empty = dtype, empty
 
     @cached_property
     def _elements(self) -> np.ndarray:
-        return self._make()
+        return self._empty((self.size,), self._dtype)
 
     def array(self, shape: tuple[int, int]) -> np.ndarray:
         """Some of it, as an array."""

@@ -155,14 +155,21 @@ def test_einsums_by_a_path(split: int | None) -> None:
 
 @pytest.mark.parametrize("split", (None, 0, 1))
 def test_chains(split: int | None) -> None:
-    """A product on the way counts as an operand; powers keep two of them, and a square none."""
+    """A product on the way counts as an operand."""
     a, b, c = (array((700, 700), split) for _ in range(3))
     check(lambda a, b, c: a @ b @ c, a, b, c, kept=1)
     check(lambda a, b, c: np.linalg.multi_dot([a, b, c]), a, b, c, kept=1)
     check(lambda a, b, c: np.einsum("ij,jk,kl->il", a, b, c, optimize=True), a, b, c, kept=1)
+
+
+@pytest.mark.spmd(ranks=(2, 3, 4, 6))
+@pytest.mark.parametrize("split", (None, 0, 1))
+def test_powers(split: int | None) -> None:
+    """Third powers keep one product on the way and longer ones two, however many there are; a square keeps none."""
+    a = array((1200, 1200), split)
     check(lambda a: a @ a, a)
-    check(lambda a: np.linalg.matrix_power(a, 2), a)
-    check(lambda a: np.linalg.matrix_power(a, 5), a, kept=2)
+    for exponent, kept in ((2, 0), (3, 1), (4, 1), (5, 2), (7, 2), (11, 2), (15, 2), (31, 2)):
+        check(lambda a, exponent=exponent: np.linalg.matrix_power(a, exponent), a, kept=kept)
 
 
 def test_contractions() -> None:
