@@ -74,7 +74,7 @@ class _Operator:
             self.rmatvec: Callable[[Any], Any] = a._rmatvec
         else:
             self.matvec = lambda v: np.dot(a, v)
-            self.rmatvec = lambda v: np.dot(np.conj(a).T if a.dtype.kind == "c" else a.T, v)
+            self.rmatvec = lambda v: np.conj(np.dot(a.T, np.conj(v))) if a.dtype.kind == "c" else np.dot(a.T, v)
 
     def __matmul__(self, v: Any) -> Any:
         return self.matvec(v)

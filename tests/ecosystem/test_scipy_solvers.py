@@ -117,3 +117,22 @@ def test_least_squares(name: str, shape: tuple[int, int], wrap: Callable[[Any], 
     few = {"iter_lim" if name == "lsqr" else "maxiter": 5}  # before rounding errors are all that is left
     for options in ({}, {"damp": 0.5}, {"conlim": 3.0}, {"x0": np.ones(shape[1])}):
         _compare(name, wrap, matrix, b, **few, **options)
+
+
+@pytest.mark.parametrize("name", ["bicg", "lsqr", "lsmr"])
+@pytest.mark.parametrize("kind", "FD")
+def test_only_vectors_are_conjugated(name: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A matrix is not copied each time its adjoint is applied."""
+    matrix, b = _matrix(kind), (np.arange(1.0, N + 1) * (1 + 2j)).astype(kind)
+    expected = getattr(solvers, name)(matrix, b)[0]
+    conjugated: list[int] = []
+
+    def conj(x: Any, *args: Any, **kwargs: Any) -> Any:
+        conjugated.append(np.ndim(x))
+        return np.conjugate(x, *args, **kwargs)
+
+    monkeypatch.setattr(np, "conj", conj)
+    with forbid_gathers():
+        found = getattr(solvers, name)(nd.asarray(matrix), nd.asarray(b))[0]
+    np.testing.assert_allclose(found.gather(), expected, 1e-3, 1e-3)
+    assert conjugated and max(conjugated) == 1
