@@ -155,11 +155,14 @@ def test_einsums_by_a_path(split: int | None) -> None:
 
 @pytest.mark.parametrize("split", (None, 0, 1))
 def test_chains(split: int | None) -> None:
-    """A product on the way counts as an operand."""
+    """A product on the way counts as an operand; powers keep two of them, and a square none."""
     a, b, c = (array((700, 700), split) for _ in range(3))
     check(lambda a, b, c: a @ b @ c, a, b, c, kept=1)
     check(lambda a, b, c: np.linalg.multi_dot([a, b, c]), a, b, c, kept=1)
     check(lambda a, b, c: np.einsum("ij,jk,kl->il", a, b, c, optimize=True), a, b, c, kept=1)
+    check(lambda a: a @ a, a)
+    check(lambda a: np.linalg.matrix_power(a, 2), a)
+    check(lambda a: np.linalg.matrix_power(a, 5), a, kept=2)
 
 
 @pytest.mark.spmd(ranks=(2, 3, 4, 6))
