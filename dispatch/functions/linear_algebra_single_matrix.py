@@ -187,7 +187,7 @@ def sign_and_logarithm(a: DistArray, name: str = "slogdet") -> tuple[np.inexact,
             signs = np.where(found.diagonal < 0, -1.0, 1.0)
         sign = np.multiply.reduce(signs, initial=-1 if swaps % 2 else 1)
         sign, logarithm = engine.agreed([kind(sign), real(np.log(sizes).sum())])
-    if np.isnan(logarithm):  # LAPACK's factors have met what NumPy tells of
+    if np.isnan(logarithm) or np.isnan(sign):  # NumPy tells of it: of LAPACK's factors, or of a phase of infinity
         with events_reported(name, alike=True):
             np.subtract(np.inf, np.inf)
     return rebuild(type(like), [sign, logarithm])
