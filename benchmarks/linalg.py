@@ -134,7 +134,7 @@ def measure(name: str, quick: bool) -> list[Comparison]:
     case = CASES[name]
     size, repeats = (case.quick, 3) if quick else (case.size, 7)
     arguments = case.make(size)
-    title = f"{case.title}, {size:.0e}"
+    title = f"{case.title}, {size:,}"
 
     def numpys() -> Any:
         return case.work(*arguments)
