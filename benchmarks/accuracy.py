@@ -1,11 +1,12 @@
 """Errors of decompositions of single matrices beside those of NumPy (LAPACK), in the units of LAPACK's tests.
 
-    NUMPY_DIST_MIN_SHARD_BYTES=0 numpy-dist run -n 4 benchmarks/accuracy.py
+    numpy-dist run -n 4 benchmarks/accuracy.py
 
-Backward errors are divided by the norm of the matrix, its order and the precision of its numbers, errors of
-orthogonality by the order and the precision: LAPACK's own tests pass below 30. Norms are Frobenius's. A row has the
-largest error of ours and of NumPy's over all matrices, then the largest ratio of ours to NumPy's of the same matrix,
-and the name of that one; errors of NumPy's below 0.001 count as that. What single precision gives is judged in double.
+All ranks treat each matrix together, however small it is. Backward errors are divided by the norm of the matrix, its
+order and the precision of its numbers, errors of orthogonality by the order and the precision: LAPACK's own tests pass
+below 30. Norms are Frobenius's. A row has the largest error of ours and of NumPy's over all matrices, then the largest
+ratio of ours to NumPy's of the same matrix, and the name of that one; errors of NumPy's below 0.001 count as that.
+What single precision gives is judged in double.
 """
 
 from __future__ import annotations
@@ -169,6 +170,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", choices=CASES, default=tuple(CASES))
     parser.add_argument("--all", action="store_true", help="print each matrix")
     options = parser.parse_args()
+    numpy_dist.config.MIN_SHARD_BYTES = 0
     comm = engine.runtime().comm
     warnings.simplefilter("ignore")
     if comm.rank == 0:
