@@ -256,3 +256,15 @@ def test_no_copy_is_made_where_gathers_are_errors(tmp_path):
     assert "replicated  1      336 bytes" in str(nd.report()), nd.report()
     """
     same(script, tmp_path, 2)
+
+
+def test_the_checksum_of_a_copy_tells_any_value_from_another():
+    rng = np.random.default_rng(0)
+    for shape, dtype in (((7, 11), np.float32), ((4096, 1021), float), ((3,), np.int8), ((100, 300), complex)):
+        array = np.ones(shape, dtype)
+        known = {walks.checksum(array)}
+        for _ in range(20):
+            array.flat[rng.integers(array.size)] = rng.integers(2, 100)
+            known.add(walks.checksum(array))
+        assert len(known) > 15, shape
+        assert walks.checksum(np.full(shape, 2, dtype)) != walks.checksum(np.ones(shape, dtype))

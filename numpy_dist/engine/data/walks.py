@@ -90,7 +90,7 @@ class Walk:
         if box is not None:
             storage.part(box)[...] = cut_out(self.copy, box)
         if self._journal is not None:
-            self._journal.note_value(zlib.crc32(self.copy))  # type: ignore[arg-type]
+            self._journal.note_value(checksum(self.copy))
         self.changed = False
 
     def written(self, storage: Storage, nbytes: int) -> None:
@@ -109,6 +109,22 @@ class Walk:
             window.shut()
         self.needed = min(2 * self.needed, MOST_STEPS) if self.steps < self.needed else self.needed
         self.copy, self.steps = None, 0
+
+
+_BLOCK = 255, 1021  # both odd: words that are all others by the same make other sums, and row by row they shift
+
+
+def checksum(array: np.ndarray) -> int:
+    """A checksum of all elements of an array in C order, at the speed of memory.
+
+    Of each block of words of 64 bits its columns are added up; of the sums, and what is left over, it is the CRC.
+    Another value anywhere makes another checksum. Values that change places within a column do not.
+    """
+    flat = array.reshape(-1).view(np.uint8)
+    count = flat.nbytes // (8 * _BLOCK[0] * _BLOCK[1])
+    blocks = flat[: count * 8 * _BLOCK[0] * _BLOCK[1]].view(np.uint64).reshape(count, *_BLOCK)
+    sums = blocks.sum(axis=1, dtype=np.uint64)
+    return zlib.crc32(flat[blocks.nbytes :], zlib.crc32(sums))  # type: ignore[arg-type]
 
 
 _NONE, _ELLIPSIS, _LAST = -1 << 60, 1 << 60, 1 << 59
