@@ -258,6 +258,66 @@ def test_no_copy_is_made_where_gathers_are_errors(tmp_path):
     same(script, tmp_path, 2)
 
 
+def test_values_that_others_have_made_come_to_the_copy(tmp_path):
+    script = """
+    walks.FEWEST = 16
+    values, other = np.random.default_rng(0).random((2, 40, 30))
+    x, y = nd.asarray(values.copy()), nd.asarray(other)
+    for i in range(40):
+        x[i] *= 2
+    values *= 2
+    assert x._storage.walk.copy is not None
+    for i in range(40):
+        row = np.exp(y)[i] - 1
+        x[i] = row
+        values[i] = np.exp(other)[i] - 1
+    for i in range(40):
+        x[i, 3:] += np.sqrt(y)[i, 3:]
+        values[i, 3:] += np.sqrt(other)[i, 3:]
+    copy = x._storage.walk.copy
+    assert copy is not None and np.allclose(copy, values, rtol=1e-14), "a value ended the walk"
+    assert np.array_equal(x.gather(), copy)
+    """
+    same(script, tmp_path, 3)
+
+
+def test_a_value_that_depends_on_the_array_is_brought_before_it_is_written(tmp_path):
+    script = """
+    values = np.random.default_rng(0).random((9, 30))
+    x = nd.asarray(values.copy())
+    for i in range(3):
+        x[i] *= 2
+        values[i] *= 2
+    assert x._storage.walk.copy is not None
+    for i in range(9):
+        x[i] = np.cumsum(x, axis=1)[i - 1]
+        values[i] = np.cumsum(values, axis=1)[i - 1]
+    assert x._storage.walk.copy is not None
+    assert np.allclose(x.gather(), values, rtol=1e-13)
+    """
+    same(script, tmp_path, 2)
+
+
+def test_a_walk_that_costs_more_than_it_saves_ends(tmp_path):
+    script = """
+    walks.FEWEST = 16
+    values = np.random.default_rng(0).random((40, 30))
+    x, y = nd.asarray(values.copy()), nd.asarray(values.copy())
+    for i in range(16):
+        x[i] *= 2
+        values[i] *= 2
+    walk = x._storage.walk
+    assert walk.copy is not None
+    row = x[0]
+    for i in range(30):
+        row[...] = np.cos(y)[i]
+    values[0] = np.cos(np.asarray(y))[29]
+    assert walk.copy is None and walk.needed == 32
+    assert np.allclose(x.gather(), values, rtol=1e-14)
+    """
+    same(script, tmp_path, 2)
+
+
 def test_the_checksum_of_a_copy_tells_any_value_from_another():
     rng = np.random.default_rng(0)
     for shape, dtype in (((7, 11), np.float32), ((4096, 1021), float), ((3,), np.int8), ((100, 300), complex)):

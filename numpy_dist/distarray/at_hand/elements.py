@@ -9,8 +9,9 @@ import numpy as np
 
 from numpy_dist.distarray.array import DistArray
 from numpy_dist.distarray.at_hand.array import NUMBERS, AtHand, view_at_hand
-from numpy_dist.engine.data import windows
+from numpy_dist.engine.data import walks, windows
 from numpy_dist.engine.data.windows import KINDS, near
+from numpy_dist.engine.runtime import runtime
 
 _ndarray = np.ndarray
 
@@ -42,6 +43,16 @@ def elements(x: Any, kind: type) -> np.ndarray | None:
     else:
         return None
     return found if found.dtype.char in KINDS else None
+
+
+def brought(x: Any, kind: type, window: windows.Window) -> Any:
+    """What is written through a window to the copy of a walk: a small array of the engine's comes to every rank."""
+    walk = window.walk
+    if kind is not DistArray or walk is None or not (window.readable and walk.is_worth_it) or x._storage is None:
+        return x
+    if x._window.readable or x._array.nbytes >= windows.limit or windows.open_window(x) is not None:
+        return x
+    return walks.brought(runtime(), walk, x) if window.readable and x._array.dtype.char in KINDS else x
 
 
 def is_small(a: np.ndarray, b: np.ndarray) -> bool:

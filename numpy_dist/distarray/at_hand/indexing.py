@@ -10,7 +10,7 @@ import numpy as np
 from numpy_dist.dispatch.core import policy
 from numpy_dist.distarray.array import DistArray
 from numpy_dist.distarray.at_hand.array import NUMBERS, AtHand, method_at_hand, view_at_hand
-from numpy_dist.distarray.at_hand.elements import Given, NotAtHand, elements, new_memory, real_of
+from numpy_dist.distarray.at_hand.elements import Given, NotAtHand, brought, elements, new_memory, real_of
 from numpy_dist.distarray.exchanges import exchanged
 from numpy_dist.distarray.indexing import BASIC, apart
 from numpy_dist.distarray.operators import REALS
@@ -116,10 +116,13 @@ def selected(x: Handle, key: object) -> object:
 
 def assign(x: Handle, key: Any, value: Any) -> bool:
     """``x[key] = value`` of an array that is seen through a window; False if nothing was done: the engine has to."""
-    window = x._window
+    window, given = x._window, type(value)
+    if given is DistArray and window.walk is not None:
+        value = brought(value, given, window)
+        given = type(value)
     if not (window.writeable or (window.readable and windows.may_be_written(window))):
         return False
-    real, kind, given = x._real, type(key), type(value)
+    real, kind = x._real, type(key)
     is_number = given in NUMBERS
     if is_number:
         if not (real.dtype is _DOUBLE and given in REALS) and not converts(given, real.dtype.char):

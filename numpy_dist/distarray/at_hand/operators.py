@@ -12,7 +12,7 @@ from numpy_dist.argument_types import Function
 from numpy_dist.dispatch.core import registry
 from numpy_dist.distarray.array import DistArray
 from numpy_dist.distarray.at_hand.array import NUMBERS, AtHand
-from numpy_dist.distarray.at_hand.elements import elements, is_small
+from numpy_dist.distarray.at_hand.elements import brought, elements, is_small
 from numpy_dist.distarray.at_hand.products import MATMUL_NAMES
 from numpy_dist.distarray.at_hand.strides import beside, depends_on_target, prepared_for
 from numpy_dist.distarray.operators import OPERATORS, event_name
@@ -102,6 +102,9 @@ def _in_place(name: str, operation: Function, ufunc: np.ufunc) -> Callable[[AtHa
     def method(self: AtHand, other: Any) -> object:
         window = self._window
         mine, kind = self._real, type(other)
+        if kind is DistArray and window.walk is not None:
+            other = brought(other, kind, window)
+            kind = type(other)
         if kind is AtHand and other._window.readable:
             theirs = other._real
         else:

@@ -2,7 +2,8 @@
 
 A program that works on one row or element after the other says the same on every rank. Recorded, each step costs what a
 message does, and more. Where it goes on, every rank hence gets a copy of the whole array, on which all of them do the
-same work at once (see `windows`), each for itself and without a message. Each rank has its own part of the array as
+same work at once (see `windows`), each for itself and without a message. Values that others have made, and that it is
+to write, come to all of them. Each rank has its own part of the array as
 before, into which it writes back what the walk has changed before anybody else looks there: a copy in its own memory.
 
 Whether an array is walked over follows from the program alone, on every rank: a `Walk` belongs to the storage.
@@ -21,15 +22,18 @@ from numpy_dist.comm.divergence.checks import UNLIKE
 from numpy_dist.engine.data.gather import assemble
 from numpy_dist.engine.data.ingest import cut_out
 from numpy_dist.engine.memory.budget import budget
+from numpy_dist.engine.memory.handle import metadata
 from numpy_dist.engine.runtime import Runtime
 
 if TYPE_CHECKING:
+    from numpy_dist.engine.memory.handle import ShardedHandle
     from numpy_dist.engine.memory.storage import Storage
 
 FEWEST = 16  # steps before a copy is made of the smallest arrays
-BYTES_A_STEP = 1 << 16  # what is sent in the time of a step that is not at hand
-MOST_BYTES = 1 << 26  # of an array that is copied
+BYTES_A_STEP = 1 << 18  # what is sent in the time of a step that is not at hand
+MOST_BYTES = 1 << 28  # of an array that is copied
 MOST_STEPS = 1 << 16
+WRITTEN_BACK = 8  # times sooner than sent is a copy written back
 
 _are_integers = frozenset({int}).issuperset
 
@@ -51,6 +55,8 @@ class Walk:
         Small parts that were looked at since there was a copy last.
     needed : int
         How many there must be before there is one again.
+    spent : int
+        What keeping the copy has cost, in steps: values that were brought for it, and writing it back.
     copy : ndarray or None
         All elements, in C order: the storage's values, and what the walk has made of them.
     version : tuple
@@ -59,15 +65,20 @@ class Walk:
         Whether the copy has values that the storage has not.
     """
 
-    __slots__ = ("_journal", "_rank", "changed", "copy", "needed", "steps", "version")
+    __slots__ = ("_journal", "_rank", "changed", "copy", "needed", "spent", "steps", "version")
 
     def __init__(self, runtime: Runtime, needed: int) -> None:
         self._rank = runtime.rank
         self._journal = None if runtime.comm.checks is None else runtime.comm.checks.journal
-        self.steps, self.needed = 0, needed
+        self.steps, self.needed, self.spent = 0, needed, 0
         self.copy: np.ndarray | None = None
         self.version = (0, 0)
         self.changed = False
+
+    @property
+    def is_worth_it(self) -> bool:
+        """Whether the copy has not yet cost more than the steps that were taken on it would have cost without."""
+        return self.spent < self.needed + self.steps
 
     def looked(self, key: object) -> None:
         """Note which part is looked at: other ones on other ranks are found where the ranks meet."""
@@ -92,6 +103,7 @@ class Walk:
         if self._journal is not None:
             self._journal.note_value(checksum(self.copy))
         self.changed = False
+        self.spent += self.needed // WRITTEN_BACK
 
     def written(self, storage: Storage, nbytes: int) -> None:
         """Statements are about to write so many bytes of the storage: a sweep is no walk, and ends one."""
@@ -107,8 +119,9 @@ class Walk:
         self.write_back(storage)
         if storage.window is not None and (window := storage.window()) is not None:
             window.shut()
-        self.needed = min(2 * self.needed, MOST_STEPS) if self.steps < self.needed else self.needed
-        self.copy, self.steps = None, 0
+        if self.steps < self.needed or not self.is_worth_it:
+            self.needed = min(2 * self.needed, MOST_STEPS)
+        self.copy, self.steps, self.spent = None, 0, 0
 
 
 _BLOCK = 255, 1021  # both odd: words that are all others by the same make other sums, and row by row they shift
@@ -187,6 +200,17 @@ def copy_of(rt: Runtime, storage: Storage) -> np.ndarray | None:
             storage.part(box)[...] = cut_out(copy, box)
     walk.copy, walk.version, walk.steps, walk.changed = copy, storage.version, 0, False
     return copy
+
+
+def brought(rt: Runtime, walk: Walk, x: ShardedHandle) -> np.ndarray:
+    """The elements of a small array that a walk is to write to its copy. Collective: executes what makes them."""
+    walk.spent += 1
+    with rt.comm.signals:
+        rt.program.force(x._storage)
+        found = assemble(rt, x._storage, metadata(x), range(rt.size))
+        rt.events.tell()
+    assert found is not None
+    return found
 
 
 def _is_copied(rt: Runtime, storage: Storage) -> bool:
