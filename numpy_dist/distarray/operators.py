@@ -501,6 +501,8 @@ class Operators(engine.Handle):
         operands = (left, value) if other is right else (value, right)
         if self._storage is None and not engine.is_sharded(value):
             return wrap(type(self), operator.matmul(*map(engine.plain, operands)))
+        if windows.limit and (made := windows.multiplied(*operands)) is not None:
+            return made
         return protocol.array_ufunc(self, np.matmul, "__call__", operands, {})
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: object, **kwargs: object) -> Any:

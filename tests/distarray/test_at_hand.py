@@ -984,3 +984,35 @@ def test_what_a_vector_at_hand_picks_is_at_hand() -> None:
         np.testing.assert_array_equal(chosen.gather(), np.arange(3, 9)[: len(chosen)] * 0.5)
         with pytest.raises(IndexError, match="out of bounds"):
             x[(places + 1)[:3]]
+
+
+@pytest.mark.parametrize("kind", ["d", "f", "D", "l"])
+def test_products_of_a_large_matrix_have_the_engines_bits(kind: str) -> None:
+    values = (np.random.default_rng(3).uniform(-9, 9, (300, 200))).astype(kind)
+    products = [
+        lambda x: x @ x[7], lambda x: x[:, 3] @ x, lambda x: x.T @ x[:, 3], lambda x: x[::-1] @ x[7],
+        lambda x: x[:, ::-1] @ x[7], lambda x: x[::2] @ x[7], lambda x: x[:, 1:] @ x[7, 1:], lambda x: x @ x[:4].T,
+    ]  # fmt: skip
+
+    def run() -> list[Any]:
+        found = []
+        for limit in (1 << 17, 0):
+            with config(MIN_SHARD_BYTES=0, AT_ONCE=limit):
+                x = nd.asarray(values)
+                made = [product(x) for product in products]
+                assert all(type(m) is AtHand for m in made) == bool(limit)
+                found.append([m.gather() for m in made])
+        return found
+
+    [(at_once, recorded)] = run_simulated(1, run)
+    for one, other, product in zip(at_once, recorded, products, strict=True):
+        np.testing.assert_array_equal(one, other, strict=True)
+        np.testing.assert_array_equal(one, product(values), strict=True)
+
+
+def test_products_of_a_large_matrix_meet_overrides_of_their_ufunc(large: Any) -> None:
+    row = large[3]
+    assert type(large @ row) is AtHand
+    with nd.overriding(np.matmul, lambda *args, **kwargs: nd.asarray(np.full(N, 0.5))):
+        assert float((large @ row)[1]) == float((row @ large)[1]) == 0.5
+    assert type(row @ large) is AtHand

@@ -10,10 +10,11 @@ from numpy_dist.distarray.at_hand import complex_parts as complex_parts
 from numpy_dist.distarray.at_hand import methods as methods
 from numpy_dist.distarray.at_hand.array import AtHand
 from numpy_dist.distarray.at_hand.indexing import assign, selected
+from numpy_dist.distarray.at_hand.products import multiplied
 from numpy_dist.distarray.at_hand.routes import routed
 from numpy_dist.distarray.at_hand.ufuncs import computed
 from numpy_dist.engine.data import windows
 
 __all__ = ["AtHand"]
 
-windows.register_at_hand(AtHand, assign, selected, computed, routed)
+windows.register_at_hand(AtHand, assign, selected, computed, multiplied, routed)

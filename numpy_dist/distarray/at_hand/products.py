@@ -17,6 +17,7 @@ from numpy_dist.distarray.at_hand.routes import is_ours
 from numpy_dist.engine.data import watch, windows
 from numpy_dist.engine.data.watch import capsule as _capsule
 from numpy_dist.engine.data.windows import hand_over, near
+from numpy_dist.engine.runtime import runtime
 
 if TYPE_CHECKING:
     from numpy_dist.distarray.methods import Out
@@ -93,6 +94,18 @@ def _vector_product(name: str, a: np.ndarray, b: np.ndarray) -> object:
     return made
 
 
+def _large(x: Any) -> np.ndarray | None:
+    """The elements of a large matrix of one process, the other operand of which is small; None for others."""
+    if type(x) is not DistArray or x._array.ndim != 2 or runtime().size > 1:
+        return None
+    return x._real if windows.open_window(x) is not None else None
+
+
+def multiplied(left: object, right: object) -> object:
+    """``left @ right`` of a large matrix and a small operand; None where the engine has to compute it."""
+    return product_of("matmul", left, right) if is_ours(np.matmul) else None
+
+
 def product_of(name: str, left: object, right: object) -> object:
     """``left @ right`` for vectors and matrices at hand, as the engine computes it; None for others."""
     a: np.ndarray | None
@@ -104,6 +117,10 @@ def product_of(name: str, left: object, right: object) -> object:
                 return _vector_product(name, a, b)
     else:
         a, b = elements(left, type(left)), elements(right, type(right))
+        if a is None:
+            a = None if b is None else _large(left)
+        elif b is None:
+            b = _large(right)
     if a is None or b is None or a.dtype is not b.dtype or not (a.ndim and b.ndim):
         return None
     if name == "dot" and a.shape == b.shape == _ONE and a.dtype.char in "fd" and _DOT_TELLS:

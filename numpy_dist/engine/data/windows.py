@@ -168,12 +168,22 @@ routed: Callable[[Function, tuple, Keywords], object]
 """A function of arrays that come near; None where the engine has to do it."""
 
 
+multiplied: Callable[[object, object], object]
+"""``left @ right`` of a large matrix and a small operand; None where the engine has to compute it."""
+
+
 def register_at_hand(
-    kind: type[Handle], assigning: Callable[..., bool], picking: Function, computing: Function, routing: Function
+    kind: type[Handle],
+    assigning: Callable[..., bool],
+    picking: Function,
+    computing: Function,
+    multiplying: Function,
+    routing: Function,
 ) -> None:
     """Set the class of arrays that are seen through windows, and what is called for them (see above)."""
-    global class_at_hand, assign, picked, computed, routed
+    global class_at_hand, assign, picked, computed, multiplied, routed
     class_at_hand, assign, picked, computed, routed = kind, assigning, picking, computing, routing
+    multiplied = multiplying
 
 
 def near(array: np.ndarray) -> Any:
