@@ -86,7 +86,7 @@ class Walk:
         if self._journal is not None:
             items = key if type(key) is tuple else (key,)
             if -1 in items or not _are_integers(map(type, items)):
-                items = tuple(map(_numbers, items))
+                items = tuple([item.indices(_END) if type(item) is slice else _number(item) for item in items])
             self._journal.note_value(hash(items))  # of integers: alike in all processes
 
     def write_back(self, storage: Storage) -> None:
@@ -141,12 +141,13 @@ def checksum(array: np.ndarray) -> int:
 
 
 _NONE, _ELLIPSIS, _LAST = -1 << 60, 1 << 60, 1 << 59
+_END = 1 << 29  # in the place of ends that slices do not name: no array that is copied is as long
 
 
-def _numbers(item: Any) -> object:
-    """An item of a basic index as integers, of which the hash is the same in all processes, and another for another."""
-    if type(item) is slice:
-        return tuple(map(_numbers, (item.start, item.stop, item.step)))
+def _number(item: Any) -> int:
+    """An item of a basic index as an integer, of which the hash is the same in all processes."""
+    if type(item) is int and item != -1:
+        return item
     if item is None or item is Ellipsis:
         return _NONE if item is None else _ELLIPSIS
     number = index(item)
