@@ -361,7 +361,9 @@ def _follow_first(everyone: list[Told], layout: Layout) -> None:
 
 
 def _common_dtype(dtypes: list[np.dtype]) -> np.dtype:
-    """NumPy's common dtype, in the byte order that all have."""
+    """NumPy's common dtype, in the byte order that all have; records have one for each field."""
+    if all(dtype == dtypes[0] for dtype in dtypes):
+        return dtypes[0]
     kind = np.result_type(*dtypes)
     return kind if any(dtype.isnative for dtype in dtypes) else kind.newbyteorder()
 
