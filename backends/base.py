@@ -76,6 +76,9 @@ class Loop:
         they have worked out. ``memo["siblings"]``, if it is there, are the memos of the loops that run whenever this
         one does, each on another part of the same arrays. ``memo["slow"]`` is put there once by a backend that cannot
         do the loop well: for how long it has run, and why it is slow, in words.
+    alike : bool
+        Whether ranks with other backends compute the same elements, which must not differ between them: every bit is
+        to be the interpreter's.
     """
 
     shape: tuple[int, ...]
@@ -83,6 +86,7 @@ class Loop:
     report: Callable[[int, str], None]
     watched: frozenset[str] = frozenset(("divide", "over", "under", "invalid"))
     memo: dict[str, Any] = field(default_factory=dict)
+    alike: bool = False
 
 
 def arrays_of(loop: Loop, is_array: Callable[[object], bool] = lambda x: type(x) is np.ndarray) -> list[Array]:

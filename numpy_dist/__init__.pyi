@@ -104,7 +104,7 @@ class _Ufunc2To2(_np.ufunc):
 class _Settings:
     @property
     def BACKEND(self) -> str:
-        'What computes on the shards.'
+        'What computes on the shards; mixed: GPUs on ranks that have them; names between commas: by rank, over again.'
     @BACKEND.setter
     def BACKEND(self, value: str) -> None: ...
     @property

@@ -28,7 +28,8 @@ _SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*")
 _nested: contextvars.ContextVar[Keywords | None] = contextvars.ContextVar("numpy_dist_config", default=None)
 
 MEASURED = "measured"
-_BACKENDS = ("auto", "numpy", "numba", "cupy", "null", "fake")
+_BACKENDS = ("auto", "mixed", "numpy", "numba", "cupy", "null", "fake")
+_FOR_ALL = ("auto", "mixed", "null")  # are no backend of a single rank
 
 
 def _plugins_asked_for() -> None:
@@ -152,14 +153,19 @@ def _plugins(name: str, value: object) -> str:
 
 
 def _backend(name: str, value: object) -> str:
-    """A parser for a backend: one of ours, or of the entry points in the group ``numpy_dist.backends``."""
-    text = value.strip() if isinstance(value, str) else value
-    if isinstance(text, str) and text.lower() in _BACKENDS:
-        return text.lower()
-    others = sorted({point.name for point in importlib.metadata.entry_points(group="numpy_dist.backends")})
-    if text not in others:
-        _refuse(name, value, "one of " + ", ".join((*_BACKENDS, *others)))
-    return text
+    """A parser for a backend, or those of the ranks between commas.
+
+    They are ours, or of the entry points in the group ``numpy_dist.backends``.
+    """
+    words = [word.strip() for word in value.split(",")] if isinstance(value, str) else []
+    found = [word.lower() if word.lower() in _BACKENDS else word for word in words]
+    if not found or not set(found) <= set(_BACKENDS) or len(found) > 1 and not set(found).isdisjoint(_FOR_ALL):
+        others = sorted({point.name for point in importlib.metadata.entry_points(group="numpy_dist.backends")})
+        allowed = {*_BACKENDS, *others} - set(_FOR_ALL if len(found) > 1 else ())
+        if not found or not set(found) <= allowed:
+            known = ", ".join((*_BACKENDS, *others))
+            _refuse(name, value, f"one of {known}, or one for each rank between commas, but for {', '.join(_FOR_ALL)}")
+    return ",".join(found)
 
 
 def _directory(name: str, value: object) -> str:
@@ -272,7 +278,11 @@ class Settings:
 
     __slots__ = ("_values",)
 
-    BACKEND = StartSetting(_backend, "auto", "What computes on the shards.")
+    BACKEND = StartSetting(
+        _backend,
+        "auto",
+        "What computes on the shards; mixed: GPUs on ranks that have them; names between commas: by rank, over again.",
+    )
     FALLBACK = Setting(_one_of("warn", "error", "silent"), "warn", "What happens where only gathered NumPy can do it.")
     MIN_SHARD_BYTES = Setting(_bytes, 262144, "Arrays of at least this many bytes are sharded when they are created.")
     AT_ONCE: Setting[int | str] = Setting(

@@ -40,6 +40,8 @@ class CupyBackend:
 
     def run(self, loop: Loop) -> DeviceRepeat | None:
         """Start a loop (see `backends.base.Loop`); one that has a kernel needs no planning when it comes again."""
+        if loop.alike:
+            loop.memo["reason"] = "ranks without a device have copies of what it computes"
         reason = loop.memo.get("reason")
         if reason is None:
             try:

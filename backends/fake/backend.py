@@ -79,4 +79,4 @@ def _revealed(loop: Loop) -> Loop:
             steps.append(Step(s.op, inputs, outputs, reveal(s.where), s.options, s.label))
         else:
             steps.append(ReduceStep(s.op, reveal(s.source), reveal(s.partial), s.axes, reveal(s.where), s.label))
-    return Loop(loop.shape, steps, loop.report, loop.watched)
+    return Loop(loop.shape, steps, loop.report, loop.watched, alike=loop.alike)

@@ -136,18 +136,23 @@ def _module_of(backend: str) -> ModuleType | None:
     return None if importlib.util.find_spec(module) is None else importlib.import_module(module)
 
 
-def _in_use() -> str:
-    return "numba" if config.BACKEND == "auto" else config.BACKEND
+def _in_use() -> tuple[str, ...]:
+    """The backends whose differences may show: where ranks have several, no device's library computes anything."""
+    if config.BACKEND == "auto":
+        return ("numba",)
+    names = ("numba", "cupy") if config.BACKEND == "mixed" else tuple(dict.fromkeys(config.BACKEND.split(",")))
+    return names if len(names) == 1 else tuple([name for name in names if name != "fake"])  # whose are its library's
 
 
 def all_differences() -> tuple[Difference, ...]:
-    """Those of all backends, and those of the one that is in use."""
-    return (*_EVERYWHERE, *of_backend(_in_use()), *_added)
+    """Those of all backends, and those of the ones that are in use."""
+    return (*_EVERYWHERE, *(x for name in _in_use() for x in of_backend(name)), *_added)
 
 
 def arithmetic() -> Arithmetic:
-    """Of the backend that is in use."""
-    return getattr(_module_of(_in_use()), "ARITHMETIC", _NUMPYS)
+    """Of the backends that are in use."""
+    found = (getattr(_module_of(name), "ARITHMETIC", None) for name in _in_use())
+    return next((x for x in found if x is not None), _NUMPYS)
 
 
 def add(differences: Iterable[Difference]) -> None:

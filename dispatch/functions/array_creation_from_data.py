@@ -76,8 +76,11 @@ def ingest(
     reads = getattr(type(obj), "__distarray__", None)
     if reads is not None:
         return _converted(reads(obj, split, mesh), dtype, order, None, split, mesh)
-    if not isinstance(obj, np.ndarray) and engine.runtime().backend.memory.holds(obj):
-        return _from_device(obj, dtype, order, split, mesh)
+    rt = engine.runtime()
+    if not isinstance(obj, np.ndarray) and rt.backend.memory.holds(obj):
+        if not rt.uneven:
+            return _from_device(obj, dtype, order, split, mesh)
+        obj = rt.backend.memory.download(obj)  # other ranks have theirs on the host, and go this way
     if isinstance(obj, list | tuple) and _holds_handle(obj):
         made = _stacked(obj)
         return _of_unlike(obj, dtype) if made is None else _converted(made, dtype, order, None, split, mesh)

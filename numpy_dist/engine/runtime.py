@@ -10,7 +10,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from numpy_dist.advice import tell
-from numpy_dist.backends.base import make_backend
+from numpy_dist.backends.base import has_numba, make_backend
+from numpy_dist.backends.by_rank import backends_of
 from numpy_dist.backends.transport import ByHost, Transport
 from numpy_dist.comm import detect
 from numpy_dist.comm.base import dealt_out
@@ -26,6 +27,7 @@ from numpy_dist.layout.weights import speed_weights
 from numpy_dist.settings import config
 
 if TYPE_CHECKING:
+    from numpy_dist.backends.library import Library
     from numpy_dist.comm.base import Communicator
     from numpy_dist.engine.scheduling.execution import Execution
     from numpy_dist.engine.scheduling.schedule import GroupObserver
@@ -39,6 +41,8 @@ _DEALT_OUT = (
     "ranks were dealt out to the hosts one by one, so that neighbouring parts of arrays are on different hosts: start "
     "them in blocks (srun --distribution=block), or set NUMPY_DIST_RANK_ORDER=node, which numbers them host by host"
 )
+
+_NOT_ON_ALL = "some ranks have a device and others have none, so messages are staged in the memory of hosts"
 
 STARTED: list[Callable[[Runtime], None]] = []
 """What is called with each new runtime."""
@@ -60,6 +64,10 @@ class Runtime:
         Statements that were recorded and not yet executed.
     events : EventReports
         Floating-point events that were not yet reported.
+    uneven : bool
+        Whether some ranks have another backend than others. What leads to messages then goes by what all of them can.
+    on_host : bool
+        Whether the shards of all ranks lie in the memory of hosts.
     computes : bool
         Whether the backend computes values, and does not only count.
     handed_out : bool
@@ -84,8 +92,12 @@ class Runtime:
         self.rank: int = comm.rank
         self.size: int = comm.size
         wanted = config.BACKEND
-        devices = comm.devices if wanted == "auto" else ()
-        self.backend = make_backend(wanted, comm.node_size, comm.node_rank, devices)
+        devices = comm.devices if wanted in ("auto", "mixed") else ()
+        every = backends_of(wanted, comm.size, devices, has_numba())
+        self.uneven = every.uneven
+        here = every.number_here(comm.rank, comm.nodes) if self.uneven else comm.node_rank
+        self.backend = make_backend(every.name(comm.rank), comm.node_size, here)
+        self.on_host: bool = every.on_hosts if self.uneven else self.backend.memory.on_host
         self.computes: bool = getattr(self.backend, "computes", True)
         self.pool = Pool(room=self.backend.memory.room, failed=comm.fail, memory=self.backend.memory)
         self.counters = EngineCounters()
@@ -112,11 +124,19 @@ class Runtime:
         """How shards' messages travel. The first use may be collective, where the ranks have to agree."""
         if self._transport is None:
             make = getattr(self.backend, "transport", None)  # of devices only
-            attempt = self.pool.attempt
-            self._transport = (
-                ByHost(self.backend.memory, self.comm, attempt) if make is None else make(self.comm, attempt)
-            )
+            attempt, memory = self.pool.attempt, self.backend.memory
+            if self.uneven and not self.on_host:
+                if config.TRANSPORT not in ("auto", "host"):
+                    raise ValueError(f"TRANSPORT={config.TRANSPORT!r}: {_NOT_ON_ALL}")
+                self._transport = ByHost(memory, self.comm, attempt, _NOT_ON_ALL)
+            else:
+                self._transport = ByHost(memory, self.comm, attempt) if make is None else make(self.comm, attempt)
         return self._transport
+
+    @property
+    def library(self) -> Library | None:
+        """What computes on shards where they lie, if all ranks have the same; None where NumPy does so on hosts."""
+        return None if self.uneven else self.backend.memory.library
 
     @property
     def weights(self) -> tuple[float, ...]:
@@ -135,7 +155,7 @@ class Runtime:
         if self.computes and self.size > 1:
             from numpy_dist.parallel.rank_speeds import rank_speeds  # where somebody asks for it
 
-            speeds = rank_speeds(self.comm, self.backend.memory, getattr(self.backend, "threads", 1))
+            speeds = rank_speeds(self.comm, self.backend.memory, getattr(self.backend, "threads", 1), self.library)
             self._measured = speed_weights(speeds)
             if self.rank == 0:
                 found = ",".join(f"{weight:g}" for weight in self._measured) or "all ranks are equally fast"

@@ -12,6 +12,7 @@ from numpy_dist.comm.portable import first_error, portable_error
 from numpy_dist.parallel.threads import run_together
 
 if TYPE_CHECKING:
+    from numpy_dist.backends.library import Library
     from numpy_dist.backends.memory import Memory
     from numpy_dist.comm.base import Communicator
 
@@ -22,7 +23,7 @@ ROUNDS = 3
 LENGTH, SIDE = 1 << 19, 192  # 4 MiB for each array that is swept; the sides of the matrices
 
 
-def rank_speeds(comm: Communicator, memory: Memory, threads: int) -> list[float]:
+def rank_speeds(comm: Communicator, memory: Memory, threads: int, library: Library | None) -> list[float]:
     """The speed of each rank, the same list on all ranks. Collective: a barrier and an allgather.
 
     Parameters
@@ -32,6 +33,8 @@ def rank_speeds(comm: Communicator, memory: Memory, threads: int) -> list[float]
         Where the rank computes: a device is measured by what runs on it.
     threads : int
         How many threads the rank's loops have.
+    library : Library or None
+        What multiplies matrices where the rank's shards lie; None where NumPy does.
 
     Returns
     -------
@@ -47,7 +50,7 @@ def rank_speeds(comm: Communicator, memory: Memory, threads: int) -> list[float]
     comm.barrier()
     speed, failure = 0.0, None
     try:
-        speed = _speed(*(_on_host(threads) if memory.on_host else _on_device(memory)))
+        speed = _speed(_on_host(threads) if memory.on_host else _on_device(memory), _product(memory, library))
     except Exception as error:  # whatever it is, the others must not wait for this rank
         failure = error
     told = comm.allgather((portable_error(failure), speed))
@@ -74,8 +77,8 @@ def _rate(work: Callable[[], object]) -> float:
     return count / (now - begin)
 
 
-def _on_host(threads: int) -> tuple[Callable[[], object], Callable[[], object]]:
-    """A stencil of one dimension on the rank's threads, and a product of matrices by NumPy's library."""
+def _on_host(threads: int) -> Callable[[], object]:
+    """A stencil of one dimension on the rank's threads."""
     source, target = np.ones(LENGTH), np.ones(LENGTH)
     bounds = [1 + (LENGTH - 2) * part // threads for part in range(threads + 1)]
 
@@ -88,25 +91,31 @@ def _on_host(threads: int) -> tuple[Callable[[], object], Callable[[], object]]:
         return lambda: smooth(low, high)
 
     parts = [part(low, high) for low, high in zip(bounds, bounds[1:], strict=False)]
-    matrix = np.ones((SIDE, SIDE))
-    product = np.empty_like(matrix)
-    return lambda: run_together(parts), lambda: np.matmul(matrix, matrix, out=product)
+    return lambda: run_together(parts)
 
 
-def _on_device(memory: Memory) -> tuple[Callable[[], object], Callable[[], object]]:
-    """A copy within the device's memory, and a product by its library."""
+def _on_device(memory: Memory) -> Callable[[], object]:
+    """A copy within the device's memory."""
     source, target = (memory.empty((LENGTH,), np.dtype(float)) for _ in range(2))
     memory.upload(source, np.ones(LENGTH))
-    library = memory.library
-    assert library is not None
-    matrix = library.upload(np.ones((SIDE, SIDE)))
 
     def sweep() -> None:
         memory.copy(target, source)
         memory.fence()
 
-    def product() -> None:
+    return sweep
+
+
+def _product(memory: Memory, library: Library | None) -> Callable[[], object]:
+    """A product of matrices, by the device's library or by NumPy."""
+    ones = np.ones((SIDE, SIDE))
+    if library is None:
+        product = np.empty_like(ones)
+        return lambda: np.matmul(ones, ones, out=product)
+    matrix = library.upload(ones)
+
+    def multiply() -> None:
         library.matmul(matrix, matrix)
         memory.fence()
 
-    return sweep, product
+    return multiply

@@ -134,8 +134,8 @@ def settings() -> SettingFacts:
         near = [] if name in NAMES else get_close_matches(name.upper(), NAMES, 1, _NEAR)
         if near:
             misspelt[variable] = PREFIX + near[0]
-    needed = report.BACKENDS.get(config.BACKEND, ("", None))[1]
-    missing = needed if needed is not None and util.find_spec(needed) is None else None
+    needed = [report.BACKENDS.get(name, ("", None))[1] for name in config.BACKEND.split(",")]
+    missing = next((name for name in needed if name is not None and util.find_spec(name) is None), None)
     others = {name: text for name, text in given.items() if name not in misspelt}
     return SettingFacts(dict(SET_ASIDE), misspelt, others, missing)
 

@@ -86,5 +86,5 @@ class DeviceExchange:
 def device(*dtypes: np.dtype) -> Device | None:
     """What works on shards of these dtypes where they lie; None where that is the host. The same on all ranks."""
     rt = runtime()
-    library = rt.backend.memory.library
+    library = rt.library
     return Device(rt, library) if library is not None and all(map(library.takes, dtypes)) else None

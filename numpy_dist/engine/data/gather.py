@@ -237,9 +237,10 @@ def shard(x: object) -> np.ndarray:
 
 
 def shard_for_library(x: Handle) -> Array:
-    """As `shard`, but where it lies, if its memory's library takes this dtype: then an array of that memory."""
-    memory = runtime().backend.memory
-    if memory.library is None or not memory.library.takes(x._array.dtype):
+    """As `shard`, but where it lies, if the library of all ranks takes this dtype: then an array of that memory."""
+    rt = runtime()
+    memory, library = rt.backend.memory, rt.library
+    if library is None or not library.takes(x._array.dtype):
         return shard(x)
     if is_sharded(x):
         return _for_library(_shard(x), memory)

@@ -351,8 +351,8 @@ def in_memory(x: Any, written: bool = False) -> np.ndarray | None:
 
 
 def has_ndarrays(rt: Runtime) -> bool:
-    """Whether the memory of storages is seen by NumPy, and has values in it."""
-    return rt.backend.memory.on_host and rt.computes
+    """Whether the memory of storages is seen by NumPy, on all ranks, and has values in it."""
+    return rt.on_host and rt.computes
 
 
 def may_be_written(window: Window) -> bool:

@@ -16,6 +16,7 @@ from numpy_dist.engine.memory.storage import Storage
 from numpy_dist.engine.planning.actions import ASIDE, FETCHED, MEMORY, OLD, Body, Operand
 from numpy_dist.frames import UserLine
 from numpy_dist.ir.statements import Reduction, Statement
+from numpy_dist.layout.layout import Layout
 from numpy_dist.layout.regions import Box
 
 if TYPE_CHECKING:
@@ -181,7 +182,15 @@ class Part:
         watched = frozenset().union(*(statements[number].errstate.watched for number in body.numbers))
         if memory.late_events:  # by then the program has dropped them
             statements = list(statements)
-        return Loop(self.shape, steps, reporter(work.runtime, statements), watched, self.memo), arrays
+        report = reporter(work.runtime, statements)
+        return Loop(self.shape, steps, report, watched, self.memo, self._is_alike(work)), arrays
+
+    def _is_alike(self, work: Work) -> bool:
+        """Whether other ranks, with other backends, have copies of what is computed, which have to be the same bits."""
+        if not work.runtime.uneven:
+            return False
+        spaces = [work.statements[number].space for number in self._body.numbers]
+        return any(isinstance(space, Layout) and space.has_copies for space in spaces)
 
 
 def address_of(storage: Storage, old: bool) -> int:

@@ -128,7 +128,7 @@ def fetch_on_all(runtime: ExecutingRank, storage: Storage, region: Region) -> Fe
     node, and not for each of its ranks.
     """
     nodes = runtime.comm.nodes
-    by_node = bool(nodes) and storage.pool.memory.on_host and region_size(region) * storage.dtype.itemsize >= _HANDED_ON
+    by_node = bool(nodes) and runtime.on_host and region_size(region) * storage.dtype.itemsize >= _HANDED_ON
     heads = [nodes.index(node) for node in nodes] if by_node else list(range(runtime.size))
     mine = heads[runtime.rank]
     fetched, finish = fetch_array(runtime, storage, tuple((region,) if n == h else () for n, h in enumerate(heads)))

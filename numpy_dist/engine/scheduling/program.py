@@ -108,7 +108,7 @@ class Program:
         self._most_bytes = self._bound = MOST_BYTES * runtime.size  # pending ones, and when that is reached
         self._knows_room = False
         self.recorded = 0
-        self._periods = Periods((LARGE if runtime.backend.memory.on_host else LARGE_ON_DEVICE) * runtime.size)
+        self._periods = Periods((LARGE if runtime.on_host else LARGE_ON_DEVICE) * runtime.size)
         self._events = runtime.events
         self._seen: floating.Seen = self._events.look()
         self._deferred = Deferred()
@@ -122,7 +122,7 @@ class Program:
         self.watches = False
         self._many = runtime.size > 1
         self._missed = 0  # how often small work could not be done at once
-        eager = runtime.size == 1 and runtime.backend.memory.on_host and runtime.computes
+        eager = runtime.size == 1 and runtime.on_host and runtime.computes
         if runtime.computes:
             keep_freed_memory()
         self.eagerness = Eagerness(getattr(runtime.backend, "threads", 1)) if eager else None

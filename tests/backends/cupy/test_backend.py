@@ -163,6 +163,21 @@ def test_what_has_no_kernel_runs_on_the_host(launched, tmp_path):
     assert on_device(2, on_rank) == [(True, {"power of i8, i8": 1})] * 2
 
 
+def test_copies_that_ranks_without_a_device_have_too_are_computed_as_they_do(launched, tmp_path):
+    build(launched, tmp_path)
+
+    def on_rank() -> tuple[list[float], np.ndarray, dict[str, int]]:
+        x = numpy_dist.asarray(np.arange(600.0).reshape(100, 6) / 600)
+        total = x.sum(axis=0)  # which every rank has
+        found = [float(np.exp(total * 1e-2)[k]) for k in range(6)]
+        return found, np.sort(x + total, axis=0).gather(), getattr(engine.runtime().backend, "reasons", {})
+
+    with config(BACKEND="cupy,numba", MIN_SHARD_BYTES=1000, FALLBACK="error"):
+        (first, values, reasons), (second, others, _) = run_simulated(2, on_rank)
+    assert first == second and np.array_equal(values, others)
+    assert list(reasons) == ["ranks without a device have copies of what it computes"]
+
+
 def test_devices_are_dealt_out(launched):
     backend = importlib.import_module("numpy_dist.backends.cupy.backend")
     assert [backend.device_of(rank, 3) for rank in range(7)] == [0, 1, 2, 0, 1, 2, 0]
