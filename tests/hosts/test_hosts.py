@@ -321,6 +321,20 @@ print(*sorted({{(rt.backend.name, *rt.comm.devices)}}))
     assert output.endswith("0, 0, 1, 1)\n") and "cupy" not in output
 
 
+def test_ranks_with_a_device_beside_ranks_without(jobs: HostJobs) -> None:
+    """Whatever the backends, the ranks of a host share what it fetches, or none does."""
+    script = f"""
+{DATA}
+rt, values = engine.runtime(), np.arange(40_000.0)
+assert (nd.asarray(values).gather() == values).all()
+print(rt.transport.name, rt.comm.allgather(rt.backend.name))
+"""
+    jobs.environment["NUMPY_DIST_BACKEND"] = "fake,numpy,numpy,fake"
+    code, output, errors = jobs.run("a", "-n 4 --hosts a,b", script)
+    assert code == 0, errors
+    assert output.endswith("host ['fake', 'numpy', 'numpy', 'fake']\n")
+
+
 KERNELS = """
 import numpy as np
 import numpy_dist
