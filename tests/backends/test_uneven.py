@@ -17,7 +17,9 @@ from numpy_dist.backends.by_rank import Backends, backends_of
 from numpy_dist.backends.fake import backend as fake
 from numpy_dist.backends.interpreter import Interpreter
 from numpy_dist.backends.library import ModuleLibrary
+from numpy_dist.cli.doctor import gathering
 from numpy_dist.comm.base import Communicator
+from numpy_dist.conformance import known_differences
 from numpy_dist.engine.scheduling import program
 from numpy_dist.layout.layout import Copies, Cut, Layout
 from numpy_dist.layout.mesh import Mesh
@@ -99,6 +101,24 @@ def test_lists_that_are_refused(text):
 def test_lists_are_parsed():
     assert Settings({"NUMPY_DIST_BACKEND": " Fake, numba "}).BACKEND == "fake,numba"
     assert Settings({"NUMPY_DIST_BACKEND": "Mixed"}).BACKEND == "mixed"
+
+
+def test_the_doctor_looks_for_what_each_of_them_needs(monkeypatch):
+    monkeypatch.setattr(gathering.util, "find_spec", lambda name: None if name == "cupy" else object())
+    for text, missing in (("numba,numpy", None), ("numba,cupy", "cupy"), ("mixed", None)):
+        monkeypatch.setitem(config._values, "BACKEND", text)
+        assert gathering.settings().missing == missing
+
+
+@pytest.mark.parametrize(
+    ("text", "of_devices", "tells_events"),
+    [("fake", True, True), ("fake,numba", False, True), ("mixed", True, False), ("numpy,cupy", True, False)],
+)
+def test_known_differences_are_those_that_may_show(text, of_devices, tells_events, monkeypatch):
+    everywhere = set(known_differences.of_backend("fake")) | set(known_differences.of_backend("cupy"))
+    monkeypatch.setitem(config._values, "BACKEND", text)
+    assert bool(everywhere.intersection(known_differences.all_differences())) == of_devices
+    assert known_differences.arithmetic().tells_events == tells_events
 
 
 # -- values -----------------------------------------------------------------------------------------------------------
