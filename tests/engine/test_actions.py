@@ -135,8 +135,8 @@ def test_performing_a_plan_does_to_storages_what_it_says(monkeypatch):
 
 def test_the_grammar_finds_what_is_missing(made):
     """Each kind of action is there for a reason: without it plans have faults (but for those that are named here)."""
-    # Notes of what is out of date, and what reductions end with: that there are any is not in the plan.
-    needed = {*get_args(Action)} - {DropSpare, Outdate, Fold, Combine}
+    # Notes of what is out of date: that there is anything is not in the plan. No boxes are put together here.
+    needed = {*get_args(Action)} - {DropSpare, Outdate, Fold}
     found: dict[type, int] = defaultdict(int)
     for rank, its in made.items():
         for plan, states in its:
@@ -145,6 +145,32 @@ def test_the_grammar_finds_what_is_missing(made):
                 without = plan._replace(actions=plan.actions[:number] + plan.actions[number + 1 :])
                 found[type(action)] += bool(faults(without, states, rank))
     assert all(found[kind] for kind in needed), dict(found)
+
+
+def test_the_grammar_finds_partial_results_that_are_not_combined(made):
+    tried = 0
+    for rank, its in made.items():
+        for plan, states in its:
+            for action in plan.of(Combine) if plan.bodies else ():
+                tried += 1
+                without = plan._replace(actions=tuple(a for a in plan.actions if a is not action))
+                text = f"nobody combines the partial results of statement {action.number}"
+                assert text in faults(without, states, rank)
+                twice = plan._replace(actions=(*plan.actions[:-1], action, plan.actions[-1]))
+                assert any(text.endswith("it is combined twice") for text in faults(twice, states, rank))
+                early = plan._replace(actions=(*without.of(Allocate), action, *without.actions))
+                assert any("made after they are combined" in text for text in faults(early, states, rank))
+    assert tried > 5
+
+
+def test_a_rank_that_leaves_a_collective_combination_out_is_found(made):
+    """Also one that has nothing to contribute, whose plan by itself does not say that there is a reduction."""
+    plans = {rank: [m.plan for m in its] for rank, its in made.items()}
+    number = next(n for n, plan in enumerate(plans[1]) if any(action.everywhere for action in plan.of(Combine)))
+    left_out = tuple(action for action in plans[1][number].actions if not isinstance(action, Combine))
+    plans[1][number] = plans[1][number]._replace(actions=left_out)
+    (text,) = unmatched(plans)
+    assert text.startswith(f"group {number}, Combine of storage") and "rank 1 takes no part" in text
 
 
 def _with(plan: Plan, number: int, action: Any) -> Plan:

@@ -63,6 +63,8 @@ class _Reader:
         self.fetched: dict[tuple, Fetch] = {}
         self.travelling: list[Fetch | RefreshHalo] = []
         self.versions: set[int] = set()
+        self.partial: set[int] = set()  # reductions of which there are partial results
+        self.combined: set[int] = set()
 
     def faults(self) -> Iterator[str]:
         for number, action in enumerate(self.plan.actions):
@@ -71,6 +73,8 @@ class _Reader:
             self.states.apply(action)
         if self.travelling:
             yield "nobody waits for messages"
+        for number in sorted(self.partial - self.combined):
+            yield f"nobody combines the partial results of statement {number}"
         if not isinstance(self.plan.actions[-1], Release) or len(self.plan.of(Release)) > 1:
             yield "the last action, and no other one, releases"
 
@@ -91,8 +95,7 @@ class _Reader:
             for number, box in action.parts:
                 yield from self._part(self.plan.bodies[number], box)
         elif isinstance(action, Combine):
-            if any(rank == self.rank for rank, _ in action.receives) and not self.states[action.slot].allocated:
-                yield "the result has no memory"
+            yield from self._combination(action)
         elif isinstance(action, Release) and len(set(action.slots)) < len(action.slots):
             yield "a storage is released twice"
         if isinstance(action, NewVersion):
@@ -120,6 +123,14 @@ class _Reader:
         if donor.wanted or donor.reserved:
             yield "somebody needs the donor"
 
+    def _combination(self, action: Combine) -> Iterator[str]:
+        receives = action.everywhere or any(rank == self.rank for rank, _ in action.receives)
+        if receives and not self.states[action.slot].allocated:
+            yield "the result has no memory"
+        if action.number in self.combined:
+            yield "it is combined twice"
+        self.combined.add(action.number)
+
     def _part(self, body: Body, box: Box) -> Iterator[str]:
         if not box_contains(body.box, box):
             yield f"{box} is not within {body.box}"
@@ -131,6 +142,10 @@ class _Reader:
             if any(isinstance(x, Temp) and x not in made for x in (*inputs, where)):
                 yield "a temporary is read before it is written"
             made.update(x for x in outputs if isinstance(x, Temp))
+        reductions = {number for number, (_, outputs, _) in zip(body.numbers, body.steps, strict=True) if not outputs}
+        if reductions & self.combined:
+            yield "partial results are made after they are combined"
+        self.partial |= reductions
 
     def _operand(self, operand: Operand, box: Box) -> Iterator[str]:
         region = storage_region(operand.vmap, box) if box_size(box) else None
@@ -189,6 +204,7 @@ def unmatched(plans: Mapping[int, Sequence[Plan]]) -> list[str]:
     """
     sent: Counter = Counter()
     received: Counter = Counter()
+    collective: dict[tuple[int, int], set[int]] = {}  # by group and storage the ranks that take part
     for rank, its in plans.items():
         for number, plan in enumerate(its):
             for action in plan.of(Fetch, RefreshHalo):
@@ -199,9 +215,16 @@ def unmatched(plans: Mapping[int, Sequence[Plan]]) -> list[str]:
                     received.update((what, other, rank, regions) for other, regions in messages.receives)
             for action in plan.of(Combine):
                 what = number, "Combine", action.slot
+                if action.everywhere:
+                    collective.setdefault((number, action.slot), set()).add(rank)
                 sent.update((what, rank, other, box) for other, box in action.sends)
                 received.update((what, other, rank, box) for other, box in action.receives if other != rank)
-    return [
+    absent = [
+        f"group {number}, Combine of storage {slot}: rank {rank} takes no part in what is collective"
+        for (number, slot), ranks in collective.items()
+        for rank in sorted(plans.keys() - ranks)
+    ]
+    return absent + [
         f"group {what[0]}, {what[1]} of storage {what[2]}: {word} {one} to {other}: {parts}"
         for word, rest in (("nobody expects what goes from", sent - received), ("nobody sends", received - sent))
         for (what, one, other, parts) in rest
