@@ -38,8 +38,10 @@ from numpy_dist.engine.planning.group import Group
 from numpy_dist.engine.planning.local_planner import plan_group
 from numpy_dist.engine.planning.states import NO_SPARE, State, States, state_of
 from numpy_dist.engine.scheduling import schedule
+from numpy_dist.layout.fetch import FetchPlan
 from numpy_dist.settings import config
 
+from .metadata import OneGroup, elementwise, ref, storage
 from .random_programs import random_program
 from .test_random_programs import _run
 
@@ -219,6 +221,85 @@ def test_states_follow_actions():
     states[0] = states[0]._replace(fresh=halo)
     states.apply(Outdate((0,)))
     assert states[0].fresh == ()
+
+
+HALO = (((range(1),),),)
+
+
+@pytest.mark.parametrize(
+    ("action", "lost"),
+    [(Widen(0, ((3, 7),), ((1, 1),)), True), (DropSpare(0), True), (Allocate(0, ((3, 7),)), False)],
+)
+def test_a_spare_goes_with_what_it_was_a_version_of(action: Action, lost: bool):
+    states = States({0: State((3,), (4,), allocated=True, spare=None)})
+    states.apply(action)
+    assert (states[0].spare is NO_SPARE) is lost
+    assert states[0].allocated
+
+
+def test_a_donor_keeps_nothing():
+    states = States({0: State(), 1: State((2,), (5,), allocated=True, spare=None, wanted=False)})
+    states.apply(Donate(0, 1))
+    assert states[0] == State((2,), (5,), allocated=True)
+    assert not states[1].allocated and states[1].spare is NO_SPARE
+
+
+def test_a_new_version_leaves_a_spare_that_differs_where_it_was_written():
+    states = States({0: State((2,), (5,), allocated=True)})
+    states.apply(NewVersion(0, None, True))
+    assert states[0].spare is None
+
+
+def test_ghosts_are_fresh_that_were_exchanged_until_they_are_out_of_date():
+    messages = FetchPlan((), (), ())
+    states = States({0: State(), 1: State(fresh=HALO)})
+    states.apply(RefreshHalo(0, HALO, messages))
+    states.apply(RefreshHalo(0, HALO * 2, messages))
+    assert states[0].fresh == (HALO, HALO * 2)
+    states.apply(Outdate((0,)))
+    assert states[0].fresh == () and states[1].fresh == HALO
+
+
+def test_states_after_actions_leave_those_before_as_they_were():
+    before = States({0: State()})
+    after = before.after([Allocate(0, ((3, 7),)), NewVersion(0, None, True)])
+    assert before == {0: State()} and after == {0: State((3,), (4,), allocated=True, spare=None)}
+
+
+@pytest.mark.parametrize("name", ["deferred", "reserved"])
+def test_memory_of_deferred_results_may_not_be_donated(name: str):
+    of = storage()
+    assert not state_of(of).reserved
+    setattr(of, name, True)
+    assert state_of(of).reserved is True
+
+
+def test_states_say_where_memory_lies():
+    of = storage()
+    assert state_of(of) == State(wanted=False)
+    of.allocate(((3, 7),), ((1, 0),))
+    assert state_of(of) == State((2,), (5,), allocated=True, wanted=False)
+    of.release()
+
+
+def test_states_tell_spares_of_one_region_of_several_and_none_apart():
+    of = storage()
+    states = [state_of(of).spare]
+    for region in (None, ref(of).view):
+        of.spare = np.zeros(8, np.uint8), region
+        states.append(state_of(of).spare)
+    of.spare = None
+    assert states == [NO_SPARE, None, ref(of).view]
+
+
+@pytest.mark.parametrize("several", [True, False])
+def test_facts_say_the_same_of_a_spare_as_states(several: bool):
+    of = storage()
+    group = OneGroup(elementwise(ref(of), ref(of))).group
+    assert group.facts([of])[-1] == state_of(of).spare == NO_SPARE
+    of.spare = np.zeros(8, np.uint8), None if several else ref(of).view
+    assert group.facts([of])[-1] is state_of(of).spare is of.spare[1]
+    of.spare = None
 
 
 def test_counting_reads_the_same_list(made):
