@@ -13,6 +13,11 @@ from numpy_dist.comm.simulated import run_simulated
 from numpy_dist.engine.executing.combine import SMALL, _gather_all
 from numpy_dist.engine.explaining.forecast import _collective_bytes, partial_messages
 from numpy_dist.engine.planning.actions import Combine
+from numpy_dist.engine.planning.combination import combination, partial_boxes
+from numpy_dist.layout.layout import BoxList, Copies, Layout
+from numpy_dist.layout.mesh import Mesh
+
+from .metadata import reduction, ref, rows, storage
 
 
 def test_bytes_of_partial_results_are_those_of_their_boxes() -> None:
@@ -80,3 +85,70 @@ def test_bytes_of_collectives_are_known_beforehand(more: int, dtype: str) -> Non
 
     for sent, forecast in run_simulated(3, on_rank):
         assert sent == forecast
+
+
+# -- who sends what, on metadata ---------------------------------------------------------------------------------------
+
+
+def _replicated(*shape: int) -> Layout:
+    return Layout(shape, Mesh((2,)), (Copies(),))
+
+
+def _over(source: Layout, result: Layout, axes: tuple[int, ...], rank: int = 0) -> Combine:
+    """How a reduction over a part of the axes comes together."""
+    statement = reduction(ref(storage(result)), ref(storage(source)), axes)
+    return combination(statement, 3, 5, rank)
+
+
+def test_results_that_every_rank_has_are_combined_in_one_collective() -> None:
+    box = ((0, 4),)
+    for rank in range(2):
+        found = _over(rows(20, 4), _replicated(4), (0,), rank)
+        assert found == Combine(3, 5, np.dtype("f8"), (box, box), True, (), ())
+
+
+def test_one_rank_combines_with_nobody() -> None:
+    alone = [Layout(shape, Mesh((1,)), (Copies(),)) for shape in ((20, 4), (4,))]
+    found = _over(alone[0], alone[1], (0,))
+    assert not found.everywhere and (found.sends, found.receives) == ((), ((0, ((0, 4),)),))
+
+
+def test_partial_results_go_to_the_owners_of_the_result() -> None:
+    zero, one = _over(rows(20, 4), rows(4, at=3), (0,), 0), _over(rows(20, 4), rows(4, at=3), (0,), 1)
+    assert zero.sends == ((1, ((3, 4),)),) and zero.receives == ((0, ((0, 3),)), (1, ((0, 3),)))
+    assert one.sends == ((0, ((0, 3),)),) and one.receives == ((0, ((3, 4),)), (1, ((3, 4),)))
+    assert not zero.everywhere
+
+
+def test_partial_results_that_are_the_results_are_not_sent() -> None:
+    for rank, box in enumerate([((0, 10),), ((10, 20),)]):
+        found = _over(rows(20, 4), rows(20), (1,), rank)
+        assert (found.sends, found.receives) == ((), ((rank, box),))
+
+
+def test_ranks_without_elements_contribute_nothing() -> None:
+    zero, one = _over(rows(20, 4, at=0), rows(4), (0,), 0), _over(rows(20, 4, at=0), rows(4), (0,), 1)
+    assert zero.boxes == (None, ((0, 4),))
+    assert (zero.sends, zero.receives) == ((), ((1, ((0, 2),)),))
+    assert (one.sends, one.receives) == (((0, ((0, 2),)),), ((1, ((2, 4),)),))
+
+
+def test_elements_that_several_ranks_have_count_once() -> None:
+    assert _over(_replicated(20, 4), rows(4), (0,)).boxes == (((0, 4),), None)
+
+
+def test_spaces_that_are_no_layouts_have_no_copies() -> None:
+    boxes = BoxList((20, 4), (((0, 8), (0, 4)), None))
+    assert partial_boxes(boxes, (0,), False, 2, None) == (((0, 4),), None)
+
+
+def test_axes_that_are_kept_have_one_index() -> None:
+    space = rows(20, 4)
+    assert partial_boxes(space, (0,), True, 2, None) == (((0, 1), (0, 4)),) * 2
+    assert partial_boxes(space, (1,), True, 2, None) == (((0, 10), (0, 1)), ((10, 20), (0, 1)))
+    assert partial_boxes(space, (1,), False, 2, None) == (((0, 10),), ((10, 20),))
+
+
+def test_partial_results_lie_as_the_result_does() -> None:
+    space = rows(20, 4, 3)
+    assert partial_boxes(space, (2,), False, 2, (1, 0)) == (((0, 4), (0, 10)), ((0, 4), (10, 20)))
