@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
@@ -34,6 +36,7 @@ from numpy_dist.engine.planning.local_planner import plan_group
 from numpy_dist.engine.planning.states import NO_SPARE, State
 from numpy_dist.layout.layout import Copies, Cut, Layout
 from numpy_dist.layout.mesh import Mesh
+from numpy_dist.layout.regions import Box
 
 from .metadata import N, OneGroup, elementwise, reduction, ref, rows, storage
 
@@ -363,3 +366,142 @@ def test_partial_results_of_several_boxes_are_put_together(monkeypatch: pytest.M
 
 def test_partial_results_of_one_box_are_those_of_the_rank(monkeypatch: pytest.MonkeyPatch) -> None:
     assert kinds(planned(_total(INNER, monkeypatch))) == [Allocate, Launch, Outdate, Combine, Release]
+
+
+# -- donations ---------------------------------------------------------------------------------------------------------
+
+
+def _donor(change: Callable[[OneGroup, Storage], None] = lambda of, x: None, creates: bool = True) -> list[Donate]:
+    """Which memory a result takes of an operand that nobody needs, after something was changed."""
+    x, y = storage(alone()), storage(alone())
+    of = OneGroup(elementwise(ref(y), ref(x), creates=creates))
+    of.group.end([of.slot(x)], ())
+    of.states[of.slot(x)] = of.states[of.slot(x)]._replace(wanted=False)
+    of.states[of.slot(y)] = State()
+    change(of, x)
+    return planned(of).of(Donate)
+
+
+def test_memory_that_somebody_needs_is_not_donated() -> None:
+    def wanted(of: OneGroup, x: Storage) -> None:
+        of.states[of.slot(x)] = of.states[of.slot(x)]._replace(wanted=True)
+
+    def reserved(of: OneGroup, x: Storage) -> None:
+        of.states[of.slot(x)] = of.states[of.slot(x)]._replace(reserved=True)
+
+    def used_later(of: OneGroup, x: Storage) -> None:
+        of.group.end([of.slot(x)], [of.slot(x)])
+
+    def handed_out(of: OneGroup, x: Storage) -> None:
+        x.pinned = True
+
+    def margins(of: OneGroup, x: Storage) -> None:
+        of.states[of.slot(x)] = of.states[of.slot(x)]._replace(low=(-1,), extent=(N + 1,))
+
+    assert _donor() == [Donate(1, 0)]
+    assert [_donor(change) for change in (wanted, reserved, used_later, handed_out, margins)] == [[]] * 5
+
+
+def test_memory_that_is_not_there_is_not_donated() -> None:
+    def missing(of: OneGroup, x: Storage) -> None:
+        of.states[of.slot(x)] = State((0,), (N,), wanted=False)
+
+    def has_its_own(of: OneGroup, x: Storage) -> None:
+        of.states[1 - of.slot(x)] = State((0,), (N,), allocated=True)
+
+    assert [_donor(change) for change in (missing, has_its_own)] == [[], []]
+
+
+def test_new_results_only_take_memory() -> None:
+    assert _donor(creates=False) == []
+
+
+def test_a_result_has_one_donor() -> None:
+    x, y, z = (storage(alone()) for _ in range(3))
+    of = OneGroup(elementwise(ref(z), ref(x), ref(y), creates=True))
+    of.group.end([of.slot(x), of.slot(y)], ())
+    for slot in (of.slot(x), of.slot(y)):
+        of.states[slot] = of.states[slot]._replace(wanted=False)
+    assert planned(of).of(Donate) == [Donate(of.slot(z), of.slot(x))]
+
+
+def test_what_the_loop_overwrites_is_not_donated() -> None:
+    x, y, z = (storage(alone()) for _ in range(3))
+    of = OneGroup(elementwise(ref(y), ref(x), creates=True), elementwise(ref(x), ref(z)))
+    of.group.end([of.slot(x)], ())
+    of.states[of.slot(x)] = of.states[of.slot(x)]._replace(wanted=False)
+    assert planned(of).of(Donate) == []
+
+
+def test_results_that_are_not_stored_take_no_memory() -> None:
+    x, a, y = (storage(alone()) for _ in range(3))
+    of = OneGroup(elementwise(ref(a), ref(x), creates=True), elementwise(ref(y), ref(a)))
+    of.group.end([of.slot(x)], ())
+    of.states[of.slot(x)] = of.states[of.slot(x)]._replace(wanted=False)
+    of.states[of.slot(a)] = State(wanted=False)
+    assert planned(of).of(Donate) == []
+
+
+# -- groups ------------------------------------------------------------------------------------------------------------
+
+
+def test_memory_from_which_messages_leave_is_not_donated() -> None:
+    of, slot = _shifted()
+    of.group.end([slot], ())
+    assert of.group.released == (slot,) and of.group.ending == frozenset()
+    x, y = storage(rows(at=12)), storage(rows(at=12))
+    of = OneGroup(elementwise(ref(y, np.s_[12:18]), ref(x, np.s_[:6])))
+    of.group.end([of.slot(x), of.slot(y)], ())
+    assert of.group.ending == {of.slot(y)}
+
+
+def test_new_results_that_no_other_group_uses_are_temporary() -> None:
+    x, a, b, y = (storage(alone()) for _ in range(4))
+    made = elementwise(ref(a), ref(x), creates=True), elementwise(ref(b), ref(a), creates=True)
+    of = OneGroup(*made, elementwise(ref(y), ref(b)), kept=[b])
+    assert of.group.temporary == [of.slot(a)]
+    assert of.group.lasting == [of.slot(x), of.slot(b), of.slot(y)]
+
+
+@pytest.mark.parametrize(("smallest", "found"), [(8, ((10, 18),)), (9, None)])
+def test_an_interior_is_as_large_as_it_must_be(
+    smallest: int, found: Box | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(group, "SMALLEST_INTERIOR", smallest)
+    of, _ = _shifted()
+    assert of.group.interior == found
+
+
+def test_loops_that_wait_for_fetches_have_no_interior(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(group, "SMALLEST_INTERIOR", 1)
+    x, w, y = storage(), storage(), storage()
+    w.pinned = True
+    of = OneGroup(elementwise(ref(y, INNER), ref(x, BELOW), ref(w, BELOW)), rank=1)
+    assert of.group.halos and of.group.fetches and of.group.interior is None
+
+
+def test_the_interior_is_what_no_statement_needs_halos_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(group, "SMALLEST_INTERIOR", 1)
+    x, w, y, z = (storage() for _ in range(4))
+    above = elementwise(ref(z, INNER), ref(w, np.s_[2:]))
+    of = OneGroup(elementwise(ref(y, INNER), ref(x, BELOW)), above, rank=0)
+    assert of.group.box == ((0, 9),) and of.group.interior == ((0, 8),)
+
+
+def test_facts_change_with_what_plans_depend_on() -> None:
+    x, y = storage(), storage()
+    of = OneGroup(elementwise(ref(y, INNER), ref(x, BELOW)))
+    facts = [of.group.facts(of.storages)]
+    x.allocate(((0, 10),), ((0, 1),))
+    facts.append(of.group.facts(of.storages))
+    wanted = of.group.halos[0][0].wanted
+    x.fresh = (wanted,)
+    facts.append(of.group.facts(of.storages))
+    x.fresh = (tuple(() for _ in range(2)), wanted)  # the latest of two
+    assert of.group.facts(of.storages) == facts[-1]
+    x.deferred = True
+    facts.append(of.group.facts(of.storages))
+    x.deferred, x.reserved = False, True
+    assert of.group.facts(of.storages) == facts[-1]
+    assert len(set(facts)) == 4
+    x.release()
