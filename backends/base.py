@@ -189,6 +189,27 @@ class Mover(Protocol):
         """
 
 
+class ShortRows(Protocol):
+    """Works on many rows of a few elements each, for which NumPy begins a loop each time.
+
+    A backend that can has one as its `short_rows`. What does not fit, is not ready yet, or meets a floating-point event
+    is left to NumPy.
+    """
+
+    def sums(self, rows: np.ndarray, most: int) -> np.ndarray | None:
+        """The sums along axis 1 of a contiguous array with three axes, as `summation.Blocks` has them.
+
+        Parameters
+        ----------
+        rows : ndarray
+        most : int
+            Rows of a block.
+        """
+
+    def computed(self, ufunc: np.ufunc, a: np.ndarray, b: np.ndarray) -> np.ndarray | None:
+        """``ufunc(a, b)``, as NumPy makes it."""
+
+
 class Chained(Protocol):
     """Loops with the same rows (indices of axis 0) that run together: some rows of each, then the next rows."""
 

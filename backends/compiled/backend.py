@@ -24,6 +24,7 @@ from numpy_dist.backends.compiled.kernel import Kernel
 from numpy_dist.backends.compiled.kernel_files import kernel_file
 from numpy_dist.backends.compiled.repair import repair
 from numpy_dist.backends.compiled.routines import KernelMover
+from numpy_dist.backends.compiled.short_rows import KernelRows
 from numpy_dist.backends.compiled.source import generate
 from numpy_dist.backends.compiled.text_reader import KernelTextReader
 from numpy_dist.backends.compiled.threads import ThreadPool
@@ -106,6 +107,7 @@ class Compiled:
         self._routines: dict[str, Tier] = {}
         self.mover = KernelMover(self._routine)
         self.text_reader = KernelTextReader(self._routine)
+        self.short_rows = KernelRows(self._routine)
 
     def run(self, loop: Loop) -> CompiledRepeat | None:
         """Execute a loop (see `backends.base.Loop`)."""

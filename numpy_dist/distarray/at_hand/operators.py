@@ -16,7 +16,7 @@ from numpy_dist.distarray.at_hand.elements import brought, elements, is_small
 from numpy_dist.distarray.at_hand.products import MATMUL_NAMES
 from numpy_dist.distarray.at_hand.strides import beside, depends_on_target, prepared_for
 from numpy_dist.distarray.operators import OPERATORS, event_name
-from numpy_dist.engine.data import watch, windows
+from numpy_dist.engine.data import short_rows, watch, windows
 from numpy_dist.engine.data.watch import capsule as _capsule
 from numpy_dist.engine.data.windows import FREE, hand_over, near
 from numpy_dist.ir.ops import STRIDE_SENSITIVE
@@ -41,7 +41,8 @@ def _binary(
 ) -> Callable[[AtHand, object], object]:
     prepared = prepared_for(ufunc)
     always = ufunc.__name__ in STRIDE_SENSITIVE
-    if ufunc in _PLAIN:
+    by_rows = ufunc in _PLAIN
+    if by_rows:
         operation = ufunc
 
     def method(self: AtHand, other: Any) -> object:
@@ -67,6 +68,10 @@ def _binary(
             known = watch.look(state)
         if reflected:
             mine, theirs = theirs, mine
+        if by_rows and type(theirs) is type(mine) and not mine.ndim == 1 == theirs.ndim:
+            found = short_rows.computed(ufunc, mine, theirs)
+            if found is not None:
+                return near(found)
         try:
             result = known[2](operation, mine, theirs)
         except BaseException as error:

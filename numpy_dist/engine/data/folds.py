@@ -9,7 +9,7 @@ import numpy as np
 
 from numpy_dist.backends.interpreter import TILE_ELEMENTS
 from numpy_dist.backends.summation import CHUNK, ROWS, Trailing, fold_chunks, tree_of
-from numpy_dist.engine.data import watch
+from numpy_dist.engine.data import short_rows, watch
 from numpy_dist.ir.rules import memory_axes
 
 EXACT = frozenset(
@@ -87,7 +87,10 @@ def folded_along(
     rows = elements.reshape((outer, length) if inner == 1 else (outer, length, inner))
     if not rows.flags.c_contiguous:
         rows = rows.copy()
-    if floating and (ufunc is np.add or ufunc is np.maximum or ufunc is np.minimum):
+    by_kernel = short_rows.sums(rows) if floating and ufunc is np.add and inner > 1 else None
+    if by_kernel is not None:
+        made = by_kernel
+    elif floating and (ufunc is np.add or ufunc is np.maximum or ufunc is np.minimum):
         made = watch.applied(_in_tree, "reduce", (ufunc, rows))
     else:
         made = ufunc.reduce(rows, 1)
