@@ -59,7 +59,9 @@ class World:
 
     def __init__(self, size: int) -> None:
         self.size = size
-        self.turns = [threading.Semaphore(0) for _ in range(size)]
+        self.turns = [threading.Lock() for _ in range(size)]  # a rank waits for its own, which others release
+        for turn in self.turns:
+            turn.acquire()
         self.finished = threading.Event()
         self.ended: dict[int, str] = {}
         self.failed: list[int] = []
