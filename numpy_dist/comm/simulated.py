@@ -57,7 +57,7 @@ class _Message:
 class World:
     """All simulated ranks of one run: their mail, their collectives, and whose turn it is."""
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, state: ProcessState) -> None:
         self.size = size
         self.turns = [threading.Lock() for _ in range(size)]  # a rank waits for its own, which others release
         for turn in self.turns:
@@ -73,7 +73,7 @@ class World:
         self.mail: dict[tuple[int, int, int], tuple[deque[_Message], deque[_Message]]] = defaultdict(
             lambda: (deque(), deque())
         )
-        self.states: list[ProcessState | None] = [None] * size
+        self.states = [state.fork() for _ in range(size)]
 
     # -- turns -------------------------------------------------------------------------------------------------------
 
@@ -132,7 +132,7 @@ class World:
             self.finished.set()
             return
         if rank not in self.ended:
-            self.states[rank] = ProcessState.capture()
+            self.states[rank] = ProcessState.capture(self.states[rank])
         # The turn is given on last: from then on the other thread runs.
         self.turns[following].release()
         if rank not in self.ended:
@@ -141,9 +141,7 @@ class World:
     def take_turn(self, rank: int) -> None:
         """Wait for this rank's turn; then the process-wide state of libraries is this rank's own."""
         self.turns[rank].acquire()
-        state = self.states[rank]
-        if state is not None:
-            state.restore()
+        self.states[rank].restore()
 
     def end(self, rank: int, reason: str, failed: bool) -> None:
         """The rank's function has returned or raised."""
@@ -288,16 +286,15 @@ def run_simulated(nranks: int, function: Callable[..., T], *args: object, **kwar
     """
     if nranks < 1:
         raise ValueError(f"nranks must be at least 1, not {nranks}")
-    world = World(nranks)
+    before = ProcessState.capture()
+    world = World(nranks, before)
     results: list[Any] = [None] * nranks
     errors: dict[int, BaseException] = {}
-    before = ProcessState.capture()
 
     def body(rank: int) -> None:
         detect.reset_rank_local()
         detect.current.set(SimulatedCommunicator(world, rank))
         world.take_turn(rank)
-        before.fork().restore()
         reason, failed = "it ran to its end", False
         try:
             if not world.stopped:

@@ -8,11 +8,12 @@ import random
 import threading
 import time
 import warnings
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
 
-from numpy_dist.comm import detect
+from numpy_dist.comm import detect, process_state
 from numpy_dist.comm.detect import get_communicator
 from numpy_dist.comm.simulated import run_simulated
 from numpy_dist.errors import DivergenceError, RankError
@@ -230,6 +231,79 @@ def test_each_rank_has_its_own_random_state() -> None:
     assert results[0] == results[2] == expected
     assert results[1][:2] == expected[:2] and results[1][2] != expected[2]
     assert [np.random.rand(), random.random()] == expected[:2]
+
+
+def _exchange_bits() -> None:
+    np.random.set_bit_generator(np.random.MT19937(7))
+
+
+DRAWS = {
+    "nothing": lambda: None,
+    "a number": lambda: (np.random.rand(), random.random()),
+    "the other of two normal numbers": lambda: (np.random.randn(), random.gauss(0, 1)),
+    "the state": lambda: (np.random.seed(3), random.seed(3)),
+    "binomial numbers": lambda: np.random.binomial(10, 0.3),  # whose constants are kept, and are no state
+    "another generator of the bits": _exchange_bits,
+}
+
+
+@pytest.fixture
+def same_bits() -> Iterator[None]:
+    """NumPy's global generator goes on with the bits that it had."""
+    bits = np.random.get_bit_generator()
+    yield
+    np.random.set_bit_generator(bits)
+
+
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("draw", DRAWS.values(), ids=list(DRAWS))
+@pytest.mark.usefixtures("same_bits")
+def test_whatever_a_rank_draws_is_its_own(
+    draw: Callable[[], object], known: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where switches cannot tell from the generators' memory what has been drawn, and copy states each time."""
+    if not known:
+        monkeypatch.setattr(process_state, "_numpy_memory", lambda: None)
+        monkeypatch.setattr(process_state, "_python_memory", lambda: None)
+
+    def numbers() -> list[float]:
+        return [np.random.randn(), random.gauss(0, 1), np.random.rand(), random.random()]
+
+    def function(draws: bool, switches: bool) -> list[float]:
+        drawn = [np.random.randn(), random.gauss(0, 1)]  # each leaves another one
+        for _ in range(2 if switches else 0):
+            get_communicator().barrier()
+        if draws:
+            draw()
+        for _ in range(2 if switches else 0):
+            get_communicator().barrier()
+        return drawn + numbers()
+
+    np.random.seed(1)
+    random.seed(1)
+    alone = {draws: run_simulated(1, function, draws, False)[0] for draws in (False, True)}
+    assert run_simulated(3, lambda: function(get_communicator().rank == 1, True)) == [
+        *(alone[False], alone[True], alone[False])
+    ]
+    assert [np.random.randn(), random.gauss(0, 1), *numbers()] == alone[False]
+
+
+def test_states_are_copied_where_something_was_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    read, written = [], []
+    get, put = np.random.get_state, np.random.set_state
+    monkeypatch.setattr(np.random, "get_state", lambda legacy: read.append(0) or get(legacy=legacy))
+    monkeypatch.setattr(np.random, "set_state", lambda state: written.append(0) or put(state))
+
+    def function(draws: bool) -> None:
+        for _ in range(10):
+            get_communicator().barrier()
+            if draws:
+                np.random.rand()
+
+    run_simulated(2, function, False)
+    assert (len(read), len(written)) == (1, 0)
+    run_simulated(2, function, True)
+    assert len(read) > 10 and len(written) > 10
 
 
 def test_errstate_and_settings_belong_to_a_rank() -> None:
