@@ -11,8 +11,6 @@ import os as _os
 from contextlib import suppress as _suppress
 from typing import TYPE_CHECKING, Any
 
-import numpy as _numpy
-
 from numpy_dist import importing as _importing
 from numpy_dist import submodules as _submodules
 from numpy_dist.comm import launchers as _launchers
@@ -99,7 +97,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     else:
         try:
-            value = getattr(_numpy, name)
+            value = getattr(importlib.import_module("numpy"), name)
         except AttributeError as error:
             raise AttributeError(f"neither numpy_dist nor numpy has an attribute {name!r}: {error}") from None
     globals()[name] = value
@@ -108,7 +106,7 @@ def __getattr__(name: str) -> Any:
 
 def public_names() -> set[str]:
     """All names that the namespace offers: NumPy's and our own."""
-    return {name for name in (*_numpy.__all__, *_OWN, *_MODULES) if not name.startswith("_")}
+    return {name for name in (*importlib.import_module("numpy").__all__, *_OWN, *_MODULES) if not name.startswith("_")}
 
 
 def __dir__() -> list[str]:

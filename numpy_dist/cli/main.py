@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
 
-from numpy_dist.cli import cache, completion, hosts, kernels, launcher, profiles, report, restarting
+from numpy_dist.cli import cache, completion, hosts, kernels, launcher, profiles, restarting
 from numpy_dist.comm.launchers import END_VARIABLE, PROGRESS_VARIABLE
 from numpy_dist.errors import LauncherError
 from numpy_dist.settings import MEASURED, config
@@ -280,6 +280,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             from numpy_dist.cli.doctor import command as examination
 
             return examination.show(options.json, options.quick)
+        from numpy_dist.cli import report  # which imports NumPy and all that computes
+
         return report.show(as_json=options.json)
     own, command = split_command(arguments[1:])
     options = parser.parse_args(["run", *own])

@@ -309,3 +309,17 @@ def test_options_that_do_not_fit_are_refused(words: str, said: str, capsys: pyte
     with pytest.raises(SystemExit):
         main.main(["run", "-n", "3", *words.split(), __file__])
     assert said in capsys.readouterr().err
+
+
+def test_it_starts_jobs_without_numpy(tmp_path: Path) -> None:
+    """Importing that, and what computes, would take three times as long as all else before the ranks begin."""
+    (tmp_path / "script.py").touch()
+    start = """
+import sys
+from numpy_dist.cli import entry, launcher
+launcher.run = lambda job: print(job.ranks, [name for name in ("numpy", "numpy_dist.engine") if name in sys.modules])
+sys.argv[1:] = ["run", "-n", "2", "--timeout", "3", "script.py"]
+entry.main()
+"""
+    done = subprocess.run([sys.executable, "-c", start], cwd=tmp_path, capture_output=True, text=True, timeout=100)
+    assert (done.stdout, done.stderr) == ("2 []\n", "")
