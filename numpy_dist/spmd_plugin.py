@@ -112,8 +112,13 @@ def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config
     selected = [item for item in items if item.get_closest_marker("spmd")]
     if selected:
         ranks = {id(item): ranks_of(item) for item in selected}
-        for nranks in sorted({n for counts in ranks.values() for n in counts if n > 1}):
-            items.append(SpmdJob.of(session, [item for item in selected if nranks in ranks[id(item)]], nranks))
+        jobs = [
+            SpmdJob.of(session, [item for item in selected if nranks in ranks[id(item)]], nranks)
+            for nranks in sorted({n for counts in ranks.values() for n in counts if n > 1})
+        ]
+        # Workers of pytest-xdist share what is left while one waits for jobs; last, these would be waited for alone.
+        position = 0 if hasattr(config, "workerinput") else len(items)
+        items[position:position] = jobs
         elsewhere = {number for number, counts in ranks.items() if 1 not in counts}
         if elsewhere:
             config.hook.pytest_deselected(items=[item for item in items if id(item) in elsewhere])

@@ -231,6 +231,18 @@ def test_a_crash_is_a_failure(tmp_path: Path) -> None:
     assert "2 ranks: no report; exit code" in result.stdout
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", ["0", "1"])
+def test_workers_begin_with_the_jobs(workers: str, tmp_path: Path) -> None:
+    """One of them runs jobs, which take longest, while the others run what is left."""
+    pytest.importorskip("xdist")
+    result = pytest_on(tmp_path, PLANTED, "--ranks", "1,2", "-k", "passes or mpiexec", "-n", workers, "-vv")
+    assert result.returncode == 0 and "2 ranks: 1 passed" in result.stdout, result.stdout
+    passed = "\n".join(line for line in result.stdout.splitlines() if "PASSED" in line)
+    run = re.findall("test_passes|mpiexec -n 2", passed)
+    assert run == (["test_passes", "mpiexec -n 2"] if workers == "0" else ["mpiexec -n 2", "test_passes"])
+
+
 PAGE = Path(__file__).parents[1] / "docs/testing-your-code.md"
 WITHOUT = 'raise ModuleNotFoundError("No module named {0!r}", name={0!r})\n'
 
