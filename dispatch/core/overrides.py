@@ -212,9 +212,7 @@ def _rule(
     rule = OutsideRule(None, kind, when, reason, function.__module__)
     rule.implementation, rule.priority, rule.lasting, rule.plugin = function, int(priority), True, None
     rule.house, rule.replicated = False, replicated
-    rule.lacks = signatures.check(function, key, varies)
-    rule.positions = signatures.shared_positions(function, key) if rule.lacks else 0
-    rule.wants_ufunc = signatures.takes_ufunc(function, key)
+    rule.read_signature(function, key, varies)
     rule.place = (0, -rule.priority, 0, rule.place[-1] if rule.place[0] == 0 else -rule.place[-1])
     if loading:
         rule.plugin, why_off = loading[-1]

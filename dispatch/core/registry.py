@@ -10,7 +10,7 @@ import importlib
 import itertools
 import threading
 from collections.abc import Callable
-from typing import NamedTuple, NoReturn, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, NoReturn, TypeVar
 
 import numpy as np
 
@@ -108,7 +108,13 @@ class Rule:
         What is called then in the place of NumPy's function.
     place : tuple
         Rules are asked in ascending order of it.
+    unread : tuple or None
+        The arguments of `read_signature` where that is left to the first who asks for what it finds out.
     """
+
+    lacks: frozenset[str]
+    positions: int
+    wants_ufunc: bool
 
     __slots__ = (
         "alone",
@@ -123,6 +129,7 @@ class Rule:
         "reason",
         "replicated",
         "source",
+        "unread",
         "wants_ufunc",
         "when",
         "why_off",
@@ -137,9 +144,7 @@ class Rule:
         source: str = "",
     ) -> None:
         self.function, self.kind, self.when, self.reason, self.source = function, kind, when, reason, source
-        self.wants_ufunc = False
-        self.lacks: frozenset[str] = frozenset()
-        self.positions = 0
+        self.unread: tuple[Function, Key, tuple[str, ...]] | None = None
         self.house = source.startswith(HOUSE)
         self.replicated = not self.house or kind in ("structural", "refused")
         self.why_off: Callable[[], str | None] | None = None
@@ -158,6 +163,24 @@ class Rule:
         if self.function is None:
             return f"declared in {self.source}"
         return f"{self.source}.{self.function.__qualname__}"
+
+    def read_signature(self, function: Function, key: Key, varies: tuple[str, ...] = ()) -> None:
+        """Compare the signatures of an implementation and of what it implements; raises SignatureError."""
+        self.lacks = signatures.check(function, key, varies)
+        self.positions = signatures.shared_positions(function, key) if self.lacks else 0
+        self.wants_ufunc = signatures.takes_ufunc(function, key)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> object:
+            """What `read_signature` finds out, while nobody has asked for it."""
+            if name not in ("lacks", "positions", "wants_ufunc"):
+                raise AttributeError(f"a rule has no {name}")
+            if self.unread is None:
+                self.lacks, self.positions, self.wants_ufunc = frozenset(), 0, False
+            else:
+                self.read_signature(*self.unread)
+            return getattr(self, name)
 
     def unknown(self, args: Arguments, kwargs: Keywords) -> frozenset[str]:
         """The parameters of this NumPy that a call uses and the implementation lacks."""
@@ -289,8 +312,9 @@ def implements(
     ------
     TypeError
         If the implementation's signature is not that of the function (names, order, kinds and defaults of the
-        parameters; ``like`` aside). Ufunc methods pass inputs by position and everything else by keyword, ``out``
-        always as a tuple; an implementation whose first parameter is called `ufunc` is given the ufunc.
+        parameters; ``like`` aside); of rules of the house when they are first asked, since reading hundreds of
+        signatures takes a while at each start. Ufunc methods pass inputs by position and everything else by keyword,
+        ``out`` always as a tuple; an implementation whose first parameter is called `ufunc` is given the ufunc.
     ValueError
         For an unknown kind.
     """
@@ -302,9 +326,9 @@ def implements(
         for key in keys:
             rule = Rule(function, kind, when, reason, source or function.__module__)
             if kind not in ("refused", "gathered"):
-                rule.lacks = signatures.check(function, key, varies)
-                rule.positions = signatures.shared_positions(function, key) if rule.lacks else 0
-                rule.wants_ufunc = signatures.takes_ufunc(function, key)
+                rule.unread = function, key, varies
+                if not rule.house:
+                    rule.read_signature(function, key, varies)
             if replicated is not None:
                 rule.replicated = replicated
             rule.outlook, rule.alone, rule.instead = outlook, alone, instead

@@ -1,4 +1,4 @@
-"""Signatures are compared when an implementation is registered, and never bound for each call."""
+"""Signatures are compared once for each implementation, and never bound for each call."""
 
 from __future__ import annotations
 

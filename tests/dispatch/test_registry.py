@@ -1,4 +1,4 @@
-"""The table: keys by identity, signatures checked at registration, rules in order."""
+"""The table: keys by identity, signatures checked once, rules in order."""
 
 import subprocess
 import sys
@@ -109,6 +109,27 @@ def test_another_signature_is_refused_and_both_are_shown(table, function, monkey
     assert "discont=None, axis=-1, *, period=" in str(caught.value)
     assert function.__name__ in str(caught.value) and "implementation: (p" in str(caught.value)
     assert np.unwrap not in table
+
+
+def test_those_of_the_house_are_compared_when_a_rule_is_first_asked(table, monkeypatch):
+    read = []
+    check = signatures.check
+    monkeypatch.setattr(signatures, "check", lambda *args: read.append(args[1]) or check(*args))
+    monkeypatch.setattr(signatures, "NUMPY_VERSION", signatures.NEWEST_TESTED)
+
+    @implements(np.unwrap, source=f"{registry.FUNCTIONS}.planted", replicated=True, varies=("period",))
+    def unwrap(p, discont=None, axis=-1):
+        return "ours"
+
+    assert read == []
+    assert call(np.unwrap, [1.0]) == call(np.unwrap, [1.0], axis=0) == "ours"
+    assert call(np.unwrap, [1.0], period=3.0)[0] == 1.0
+    assert read == [np.unwrap]
+    del table[np.unwrap]
+    implements(np.unwrap, source=f"{registry.FUNCTIONS}.planted", replicated=True)(other_name)
+    assert read == [np.unwrap]
+    with pytest.raises(TypeError, match="other_name cannot implement numpy.unwrap"):
+        call(np.unwrap, [1.0])
 
 
 def test_a_sentinel_must_be_numpys_own(table):
