@@ -48,40 +48,73 @@ def _statements(count: int, nbytes: int = 300_000, name: str = "add") -> list[An
 
 
 @pytest.fixture
-def changes(monkeypatch: pytest.MonkeyPatch) -> list[int | None]:
-    made: list[int | None] = []
-    monkeypatch.setattr(eagerness, "_change", made.append)
+def changes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    made: list[int] = []
+    monkeypatch.setattr(eagerness, "_change", lambda most, free: made.append(most))
     return made
 
 
-def test_the_limit_is_lifted_when_executions_were_not_worth_it(changes: list[int | None]) -> None:
+def test_the_limit_is_lifted_when_executions_were_not_worth_it(changes: list[int]) -> None:
     seen = Eagerness(threads=2)
     for _ in range(PATIENCE - 1):
-        seen.executing(_statements(2), 2 * 300_000)
+        seen.executing(_statements(2))
     assert not changes
-    seen.executing(_statements(2), 2 * 300_000)
+    seen.executing(_statements(2))
     assert changes == [MOST]
     assert seen.lifted
 
 
 @pytest.mark.parametrize(
     ("count", "nbytes", "name"),
-    [(1, MOST, "add"), (40, 300_000, "add"), (4, 300_000, "exp"), (8, 800_000, "add")],
+    [(1, MOST, "add"), (16, 600_000, "add"), (4, 300_000, "exp"), (8, 800_000, "add")],
     ids=["large", "many", "costly", "much work"],
 )
-def test_the_limit_stays_where_loops_pay(changes: list[int | None], count: int, nbytes: int, name: str) -> None:
+def test_the_limit_stays_where_loops_pay(changes: list[int], count: int, nbytes: int, name: str) -> None:
     seen = Eagerness(threads=2)
     for _ in range(4 * PATIENCE):
         for _ in range(PATIENCE - 1):
-            seen.executing(_statements(1), 300_000)
-        seen.executing(_statements(count, nbytes, name), count * nbytes)
+            seen.executing(_statements(1))
+        seen.executing(_statements(count, nbytes, name))
     assert not changes
 
 
-def test_sweeps_end_it_and_values_that_are_asked_for_do_not(changes: list[int | None]) -> None:
+@pytest.mark.parametrize(("nbytes", "pays"), [(200_000, False), (400_000, True), (MOST, True)])
+def test_sweeps_that_pay_are_not_looked_at_each_time(changes: list[int], nbytes: int, pays: bool) -> None:
+    seen = Eagerness(threads=2)
+    looks: list[int] = []
+
+    class Looked(list[Any]):
+        def __len__(self) -> int:
+            looks.append(1)
+            return super().__len__()
+
+    sweep = Looked(_statements(36, nbytes))
+    for _ in range(8 * PATIENCE):
+        if not changes:
+            seen.executing(sweep, asked=False)
+    assert changes == ([] if pays else [MOST])
+    assert len(looks) == PATIENCE
+
+
+def test_small_work_of_an_eager_program_is_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    lifted: list[tuple[int, int]] = []
+    monkeypatch.setattr(eagerness, "_change", lambda *limits: lifted.append(limits))
     seen = Eagerness(threads=2)
     for _ in range(PATIENCE):
-        seen.executing(_statements(1), 300_000)
+        seen.executing(_statements(1))
+    [(most, free)] = lifted
+    assert most == MOST
+    assert 300_000 < free < 500_000
+    for _ in range(1000):
+        assert seen.permits(free - 1000, "add")
+    assert seen.saved == 0
+    assert sum(seen.permits(free - 1000, "exp") for _ in range(10)) < 10
+
+
+def test_sweeps_end_it_and_values_that_are_asked_for_do_not(changes: list[int]) -> None:
+    seen = Eagerness(threads=2)
+    for _ in range(PATIENCE):
+        seen.executing(_statements(1))
     for _ in range(100):
         assert seen.permits(600_000, "add")
         assert seen.permits(600_000, "add")
@@ -92,15 +125,15 @@ def test_sweeps_end_it_and_values_that_are_asked_for_do_not(changes: list[int | 
     while seen.permits(600_000, "add"):
         swept += 1
     assert 2 <= swept < 20
-    assert changes == [MOST, None]
+    assert changes == [MOST, 0]
     for _ in range(2 * PATIENCE - 1):  # sweeps may come again: twice as many
-        seen.executing(_statements(1), 300_000)
-    assert changes == [MOST, None]
-    seen.executing(_statements(1), 300_000)
-    assert changes == [MOST, None, MOST]
+        seen.executing(_statements(1))
+    assert changes == [MOST, 0]
+    seen.executing(_statements(1))
+    assert changes == [MOST, 0, MOST]
 
 
-SHAPE = (200, 200)
+SHAPE = (300, 300)
 
 
 def _until_close(a: Any, b: Any, steps: int) -> list[float]:
@@ -136,6 +169,30 @@ def test_a_program_becomes_eager_and_ceases_to_be() -> None:
         np.testing.assert_array_equal(part.gather(), x[10:150])
         assert kept is a
         assert part.base is a
+
+
+def test_a_program_that_sweeps_over_middle_sized_arrays_becomes_eager() -> None:
+    x = np.random.default_rng(1).random(33_000)
+    with config(MIN_SHARD_BYTES=1 << 18, AT_ONCE="auto"):
+        a, b = numpy_dist.asarray(x.copy()), numpy_dist.asarray(x.copy())
+        _relax(a, b, 300)
+        assert windows.eager
+        assert type(a[1:] + b[1:]) is AtHand
+        y, z = x.copy(), x.copy()
+        _relax(y, z, 300)
+        np.testing.assert_array_equal(a.gather(), y)
+        np.testing.assert_array_equal(b.gather(), z)
+    with config(MIN_SHARD_BYTES=1 << 18, AT_ONCE="auto"):
+        a, b = (numpy_dist.asarray(np.ones(100_000)) for _ in range(2))
+        _relax(a, b, 300)
+        assert not windows.eager
+
+
+def _relax(a: Any, b: Any, steps: int) -> None:
+    for _ in range(steps):
+        b[1:-1] = 0.3 * (a[:-2] + a[1:-1] + a[2:])
+        b[:2], b[-2:] = b[2:4], b[-4:-2]
+        a[1:-1] = 0.3 * (b[:-2] + b[1:-1] + b[2:])
 
 
 def _step_until_close(a: Any, b: Any, steps: int) -> float:

@@ -27,7 +27,7 @@ from numpy_dist.engine.memory import handle as handles
 from numpy_dist.engine.memory.handle import Handle
 from numpy_dist.engine.memory.storage import Storage
 from numpy_dist.engine.runtime import Runtime, runtime
-from numpy_dist.engine.scheduling.eagerness import register_limit
+from numpy_dist.engine.scheduling.eagerness import COSTLY_NAMES, register_limit
 from numpy_dist.engine.scheduling.program import register_walks
 from numpy_dist.ir.meta_arrays import address_of, is_writeable, offset_of, placed
 from numpy_dist.ir.statements import Ref
@@ -56,6 +56,9 @@ usual = 0
 eager = False
 """Whether it is lifted: then operators look whether whole arrays are seen through windows; read by each of them."""
 
+_free = 0
+"""Where it is lifted, the bytes of which fused loops save nothing: they are not counted."""
+
 
 def _set_limit() -> None:
     global limit, usual, eager
@@ -63,10 +66,10 @@ def _set_limit() -> None:
     eager = False
 
 
-def _lift(most: int | None) -> None:
-    global limit, eager
-    eager = most is not None and config.AT_ONCE == "auto" and 0 < usual < most
-    limit = most if most is not None and eager else usual
+def _lift(most: int, free: int) -> None:
+    global limit, eager, _free
+    eager = config.AT_ONCE == "auto" and 0 < usual < most
+    limit, _free = (most, free) if eager else (usual, 0)
 
 
 settings.MIRRORS["AT_ONCE"] = settings.MIRRORS["MIN_SHARD_BYTES"] = _set_limit
@@ -78,6 +81,8 @@ def permits(nbytes: int, name: str = "") -> bool:
     """Whether a result of so many bytes is made at once, by NumPy; `name` is that of the operation."""
     if nbytes < usual or not eager:
         return nbytes < limit
+    if nbytes < _free and name not in COSTLY_NAMES:
+        return True
     eagerness = runtime().program.eagerness
     return eagerness is not None and eagerness.permits(nbytes, name)
 

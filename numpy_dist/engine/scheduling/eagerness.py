@@ -4,7 +4,8 @@ Executing what is pending costs a rank some 130 microseconds, however little it 
 hundred kilobytes, and which asks for a value after every few statements, is served sooner by NumPy, one statement at a
 time. One process that sees such a program lifts the limit below which arrays are worked on at once
 (`engine.data.windows`), and lowers it again when statements on such arrays follow one another without a value being
-asked for: sweeps, which pay when they are fused. Both follow from what the program does, and from no clock.
+asked for: sweeps, which pay when they are fused. Sweeps over the smallest of them do not, among many boundary rows, and
+lift it, too. Both follow from what the program does, and from no clock.
 """
 
 from __future__ import annotations
@@ -22,31 +23,36 @@ PATIENCE = 8
 _MOST_PATIENCE = 1024
 _KEPT = 8 * MOST
 """Bytes of an array that is freed for what the C library concludes from it."""
-_FEW = 16
-"""Statements that are looked at one by one; more of them rarely are few enough."""
+_UNSEEN = 7
+"""Executions that nobody looks at after a period of sweeps that was worth it."""
 
-# Microseconds, as orders of magnitude: an execution; each of its statements; a thousand bytes of a result by NumPy
-# (`benchmarks/small_arrays.py`).
-_EXECUTION, _STATEMENT, _KILOBYTE = 130.0, 10.0, 0.13
+# Microseconds, as orders of magnitude: an execution that somebody waits for; each statement; a thousand bytes of a
+# result by NumPy, where caches have them, as the memory of temporaries is used again (`benchmarks/steps.py`).
+_EXECUTION, _STATEMENT, _KILOBYTE = 110.0, 6.0, 0.03
+_COUNTED = 1.5 * _STATEMENT  # for each that is done at once: smaller ones of the same sweep are not counted
+_LEFT = 0.3  # of NumPy's time, that a fused loop takes on one thread: nothing but what it reads and writes in the end
 _COSTLY = 8  # times the work of an addition
-_COSTLY_NAMES = frozenset(
+COSTLY_NAMES = frozenset(
     "exp exp2 expm1 log log2 log10 log1p sin cos tan arcsin arccos arctan arctan2 sinh cosh tanh arcsinh arccosh"
     " arctanh power float_power cbrt hypot logaddexp logaddexp2 remainder fmod divmod floor_divide".split()
 )
 
+_WORK = dict.fromkeys(COSTLY_NAMES, _COSTLY)
+_change: Callable[[int, int], None]
 
-_change: Callable[[int | None], None]
 
+def register_limit(change: Callable[[int, int], None]) -> None:
+    """Set what lifts the limit: ``change(limit, free)``, in bytes; 0: to what it usually is.
 
-def register_limit(change: Callable[[int | None], None]) -> None:
-    """Set what lifts the limit: ``change(limit)``, in bytes; None: to what it usually is."""
+    Operations on fewer than `free` bytes that are not costly are done at once without being counted.
+    """
     global _change
     _change = change
 
 
 def lower_limit() -> None:
     """Let the limit be what it usually is, whatever a program of this process has seen: for several ranks."""
-    _change(None)
+    _change(0, 0)
 
 
 def keep_freed_memory() -> None:
@@ -79,39 +85,42 @@ class Eagerness:
 
     def __init__(self, threads: int) -> None:
         self.threads = threads
-        self._share = 1 - 1 / (1.5 * threads)  # of NumPy's time, that fused loops are thought to save
+        self._share = 1 - _LEFT / threads  # of NumPy's time, that fused loops are thought to save
         self.lifted = False
         self._poor = 0  # executions in a row that were not worth it
+        self._unseen = 0  # executions that are not looked at
         self._patience = PATIENCE
         self.saved = 0.0
 
-    def executing(self, statements: Sequence[Statement], nbytes: int) -> None:
-        """Take note that somebody asks for a value, for which statements are executed.
+    def executing(self, statements: Sequence[Statement], asked: bool = True) -> None:
+        """Take note that statements are executed.
 
         Parameters
         ----------
-        nbytes : int
-            Of the arrays that they write.
+        asked : bool
+            Whether somebody asks for a value; if not, they are a period of sweeps, and the next one is as the last.
         """
+        if self._unseen:
+            self._unseen -= 1
+            return
         count = len(statements)
-        large = nbytes >= MOST * count
-        if count <= _FEW:
-            nbytes = sum(
-                s.outputs[0].array.nbytes * (_COSTLY if s.op.name in _COSTLY_NAMES else 1) for s in statements
-            )
-        if large or self._saving(nbytes) > _EXECUTION + _STATEMENT * count:
+        sizes = [s.outputs[0].array.nbytes for s in statements]
+        work = sum([n * _WORK.get(s.op.name, 1) for n, s in zip(sizes, statements, strict=True)])
+        if sum(sizes) >= MOST * count or self._saving(work) > _EXECUTION * asked + _STATEMENT * count:
             self._poor = 0
+            self._unseen = 0 if asked else _UNSEEN
             return
         self._poor += 1
         if self._poor >= self._patience:
             self.lifted, self.saved = True, 0.0
-            _change(MOST)
+            _change(MOST, int(_COUNTED / self._saving(1.0)))
 
     def permits(self, nbytes: int, name: str) -> bool:
         """Whether an operation on so many bytes, which are above the usual limit, is done at once."""
         if not self.lifted or nbytes >= MOST:
             return False
-        self.saved += self._saving(nbytes * (_COSTLY if name in _COSTLY_NAMES else 1)) - _STATEMENT
+        saved = self.saved + self._saving(nbytes * (_WORK.get(name, 1))) - _COUNTED
+        self.saved = saved = max(0.0, saved)
         if self.saved <= _EXECUTION:
             return True
         self.end()

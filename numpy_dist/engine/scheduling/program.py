@@ -296,8 +296,10 @@ class Program:
 
     def _next_period(self, serial: int) -> None:
         """A period begins with the statement of this serial: execute the one before the last."""
-        waiting = self._waiting
+        waiting, pending = self._waiting, self._pending
         if waiting is not None:
+            if self.eagerness is not None and pending and pending.execution is None:
+                self.eagerness.executing(pending[: waiting - pending[0].serial], asked=False)
             self._execute_uninterrupted(waiting - 1)
             if self._runtime.size == 1:
                 self._events.tell()
@@ -367,7 +369,7 @@ class Program:
         """
         if self._pending:
             if through is not None and self.eagerness is not None and self._pending.execution is None:
-                self.eagerness.executing(self._pending, self._bytes - self._bytes_done)
+                self.eagerness.executing(self._pending)
             self._execute_uninterrupted(through, reader, may_raise, wanted)
             self._periods.interrupt(self.recorded, self._bytes)
             self._waiting = None
