@@ -40,8 +40,13 @@ def box_empty(box: Box) -> bool:
 
 def intersect_boxes(first: Box, second: Box) -> Box | None:
     """The common part of two boxes, None when there is none."""
-    common = tuple((max(a, c), min(b, d)) for (a, b), (c, d) in zip(first, second, strict=True))
-    return None if box_empty(common) else common
+    common = []
+    for (a, b), (c, d) in zip(first, second, strict=True):
+        low, high = c if a < c else a, d if d < b else b
+        if high <= low:
+            return None
+        common.append((low, high))
+    return tuple(common)
 
 
 def box_contains(outer: Box, inner: Box) -> bool:
