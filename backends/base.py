@@ -7,6 +7,7 @@ import importlib.metadata
 import importlib.util
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 
 import numpy as np
@@ -330,6 +331,7 @@ def choose_backend(name: str, devices: Sequence[int], compiles: bool) -> str:
     return "numba" if compiles else "numpy"
 
 
+@cache  # each simulated rank asks
 def has_numba() -> bool:
     """Whether loops can be compiled for the processor."""
     return all(importlib.util.find_spec(needed) is not None for needed in ("numba", "llvmlite"))

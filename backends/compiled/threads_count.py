@@ -5,9 +5,10 @@ from __future__ import annotations
 import ctypes
 import os
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 
-__all__ = ["cpu_quota", "cpus", "spare_cpus", "thread_count"]
+__all__ = ["cpu_quota", "cpus", "own_quota", "spare_cpus", "thread_count"]
 
 
 def thread_count(setting: int, sharing: int = 1, environment: Mapping[str, str] = os.environ) -> int:
@@ -34,7 +35,7 @@ def thread_count(setting: int, sharing: int = 1, environment: Mapping[str, str] 
     if text.isdecimal() and int(text) > 0:
         return int(text)
     count = len(cpus())
-    quota = cpu_quota()
+    quota = own_quota()
     if quota is not None:
         count = min(count, max(1, int(quota)))
     return max(1, count // max(1, sharing))
@@ -66,6 +67,12 @@ def _current_cpu() -> int | None:
     except AttributeError:
         return None
     return cpu if cpu >= 0 else None
+
+
+@cache  # each simulated rank asks
+def own_quota() -> float | None:
+    """How many cpus this process may use, as its control groups have it at first."""
+    return cpu_quota()
 
 
 def cpu_quota(root: Path = Path("/sys/fs/cgroup"), membership: Path = Path("/proc/self/cgroup")) -> float | None:

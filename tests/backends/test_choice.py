@@ -43,6 +43,7 @@ def test_a_runtime_asks_for_what_was_chosen(monkeypatch):
     original = base.importlib.import_module
     monkeypatch.setattr(base.importlib, "import_module", lambda name: Module if "cupy" in name else original(name))
     monkeypatch.setattr(base.importlib.util, "find_spec", lambda name: object())
+    monkeypatch.setattr(base, "has_numba", lambda: True)  # which would remember it
     monkeypatch.setattr(devices, "usable", lambda: 2)
     with config(BACKEND="auto"):
         run_simulated(3, lambda: engine.runtime().backend)

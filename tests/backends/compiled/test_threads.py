@@ -477,7 +477,7 @@ def test_an_interrupt_ends_the_process(compiler, directory):
 
 def test_the_number_of_threads_is_what_the_user_chose(monkeypatch):
     monkeypatch.setattr(threads_count, "cpus", lambda: list(range(8)))
-    monkeypatch.setattr(threads_count, "cpu_quota", lambda: None)
+    monkeypatch.setattr(threads_count, "own_quota", lambda: None)
     assert thread_count(3, 4, {"OMP_NUM_THREADS": "5"}) == 3
     assert thread_count(0, 4, {"OMP_NUM_THREADS": "5"}) == 5
     assert thread_count(0, 4, {"OMP_NUM_THREADS": " 6,2 "}) == 6
@@ -489,7 +489,7 @@ def test_the_number_of_threads_is_what_the_user_chose(monkeypatch):
 @pytest.mark.parametrize("quota, expected", [(None, 8), (0.5, 1), (2.5, 2), (100.0, 8)])
 def test_the_number_of_threads_keeps_within_the_quota(monkeypatch, quota, expected):
     monkeypatch.setattr(threads_count, "cpus", lambda: list(range(8)))
-    monkeypatch.setattr(threads_count, "cpu_quota", lambda: quota)
+    monkeypatch.setattr(threads_count, "own_quota", lambda: quota)
     assert thread_count(0, 1, {}) == expected
     assert thread_count(6, 1, {}) == 6
 
