@@ -164,7 +164,7 @@ def share(x: Handle, tells: bool = True) -> Share | None:
         whole = tuple((0, n) for n in x._array.shape)
         return Share((whole, *(None,) * (rt.size - 1)), plain(x))
     note_reads((x,))
-    storage: Any = x._storage
+    storage = x._storage
     with rt.comm.signals:
         rt.program.force(storage)  # which may yet move it to another layout
         layout = ref_of(x).view.exact_layout

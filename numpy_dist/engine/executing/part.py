@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -23,6 +23,13 @@ if TYPE_CHECKING:
     from numpy_dist.backends.base import Repeat
     from numpy_dist.backends.memory import Array
     from numpy_dist.engine.executing.executing_rank import ExecutingRank
+
+
+class BySlot(Protocol):
+    """Storages by slot: those of a program, or as the loops of a chain find them."""
+
+    def __getitem__(self, slot: int, /) -> Storage: ...
+
 
 Results = Sequence[Sequence[np.ndarray] | np.ndarray]
 """For each reduction of a loop the partial results of its parts."""
@@ -52,7 +59,7 @@ class Work:
 
     __slots__ = ("execution", "fetched", "later", "partials", "results", "runtime", "statements", "storages", "waits")
 
-    def __init__(self, runtime: ExecutingRank, statements: list[Statement], storages: Any) -> None:
+    def __init__(self, runtime: ExecutingRank, statements: list[Statement], storages: BySlot) -> None:
         self.runtime, self.statements, self.storages = runtime, statements, storages
         assert runtime.execution is not None
         self.execution = runtime.execution
@@ -153,7 +160,7 @@ class Part:
         self.scalars = [(body.numbers[step], position) for step, position in repeat.scalars]
         self.repeat = repeat
 
-    def arguments(self, statements: list[Statement], storages: list[Storage]) -> tuple[list[int], list[object]]:
+    def arguments(self, statements: list[Statement], storages: BySlot) -> tuple[list[int], list[object]]:
         """The addresses and the scalars that `repeat` needs."""
         addresses = [address_of(storages[slot], old) + offset for slot, old, offset in self.places]
         return addresses, [statements[number].inputs[position] for number, position in self.scalars]

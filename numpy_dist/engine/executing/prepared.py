@@ -174,6 +174,7 @@ def _new_version(work: Work, action: NewVersion) -> None:
     old, spare = storage.memory, storage.spare
     work.execution.replace(storage, old)
     if not action.carries:
+        assert spare is not None
         storage.memory, storage.spare = spare[0], (old, action.region)
         return
     new = storage.pool.take(old.size)

@@ -80,8 +80,8 @@ def forecast(
     wanted = {slot: states[slot].wanted for slot in group.slots}
     reads, writes = touched(group, runtime.rank, statements, slots, wanted)
     counted = dict.fromkeys(COUNTS, 0) | counts(plan)
-    for action in plan.of(Fetch, RefreshHalo):
-        _count(counted, messages(action, outlines[action.slot])[0])
+    for transfer in plan.of(Fetch, RefreshHalo):
+        _count(counted, messages(transfer, outlines[transfer.slot])[0])
     for action in plan.of(Combine):
         if action.everywhere:
             counted["collectives"] += 1

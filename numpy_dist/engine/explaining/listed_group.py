@@ -151,21 +151,22 @@ def _facts(group: Group, outlines: Sequence[Outline], found: Forecast, code: _Co
     if code.temporaries:
         names = ", ".join(code.temporaries)
         facts.append(("stores", f"{names}: nobody holds it any more, but other statements use it"))
-    for action in found.plan.of(Donate):
-        facts.append(("takes", f"{outlines[action.slot].name} takes the memory of {outlines[action.donor].name} over"))
-    for action in found.plan.of(NewVersion):
-        name, nbytes = outlines[action.slot].name, outlines[action.slot].memory if action.carries else 0
+    for donation in found.plan.of(Donate):
+        name, donor = outlines[donation.slot].name, outlines[donation.donor].name
+        facts.append(("takes", f"{name} takes the memory of {donor} over"))
+    for version in found.plan.of(NewVersion):
+        name, nbytes = outlines[version.slot].name, outlines[version.slot].memory if version.carries else 0
         how = f"{bytes_text(nbytes)} copied, to carry over cells that are not written" if nbytes else "nothing copied"
         facts.append(("versions", f"{name}' takes the place of {name}; {how}"))
-    for action in found.plan.of(Fetch, RefreshHalo):
-        name = outlines[action.slot].name
-        if isinstance(action, Fetch):
-            name = code.read.get((action.slot, action.key[1]), name)
-        word = "fetch" if isinstance(action, Fetch) else "halo"
-        if action.messages is None:
+    for transfer in found.plan.of(Fetch, RefreshHalo):
+        name = outlines[transfer.slot].name
+        if isinstance(transfer, Fetch):
+            name = code.read.get((transfer.slot, transfer.key[1]), name)
+        word = "fetch" if isinstance(transfer, Fetch) else "halo"
+        if transfer.messages is None:
             facts.append((word, f"of {name}: fresh, nothing is sent"))
         else:
-            facts.append((word, f"of {name}: {_messages(*messages(action, outlines[action.slot]))}"))
+            facts.append((word, f"of {name}: {_messages(*messages(transfer, outlines[transfer.slot]))}"))
     if group.interior is not None:
         facts.append(("overlaps", "the interior is computed while halos travel, then the edges"))
     if len(group.cells) > 1:

@@ -8,7 +8,7 @@ their slots in the program, statements by their numbers in the group.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, overload
 
 import numpy as np
 
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 Wanted = Sequence[tuple[Region, ...]]
 """For each rank the regions of a storage that it is to have."""
+
+A = TypeVar("A")
+B = TypeVar("B")
 
 Margin = tuple[tuple[int, int], ...]
 """For each axis how many indices an allocation has below and above the box that its rank owns."""
@@ -242,8 +245,12 @@ class Plan(NamedTuple):
     contracted: int = 0
     stored_temporaries: int = 0
 
-    def of(self, *kinds: type) -> list[Any]:
-        """The actions of some kinds, in their order."""
+    @overload
+    def of(self, kind: type[A], /) -> list[A]: ...
+    @overload
+    def of(self, kind: type[A], other: type[B], /) -> list[A | B]: ...
+    def of(self, *kinds: type) -> Sequence[object]:
+        """The actions of one or two kinds, in their order."""
         return [action for action in self.actions if isinstance(action, kinds)]
 
     @property

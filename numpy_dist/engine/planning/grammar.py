@@ -207,10 +207,10 @@ def unmatched(plans: Mapping[int, Sequence[Plan]]) -> list[str]:
     collective: dict[tuple[int, int], set[int]] = {}  # by group and storage the ranks that take part
     for rank, its in plans.items():
         for number, plan in enumerate(its):
-            for action in plan.of(Fetch, RefreshHalo):
-                messages = action.messages
+            for transfer in plan.of(Fetch, RefreshHalo):
+                messages = transfer.messages
                 if messages is not None:
-                    what = number, type(action).__name__, action.slot
+                    what = number, type(transfer).__name__, transfer.slot
                     sent.update((what, rank, other, regions) for other, regions in messages.sends)
                     received.update((what, other, rank, regions) for other, regions in messages.receives)
             for action in plan.of(Combine):

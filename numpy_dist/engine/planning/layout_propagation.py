@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from numpy_dist.ir.statements import Elementwise, Ref, Statement
 from numpy_dist.layout.layout import Cut, Layout
@@ -45,7 +45,7 @@ def _common_space(
     statement: Elementwise, uses: dict[int, list[tuple[Statement, Ref]]], later: Container[int]
 ) -> Layout | None:
     """The iteration space of everything that uses a statement's results, if they may move there."""
-    space: Any = None
+    space: Layout | BoxList | None = None
     for out in statement.outputs:
         storage = out.storage
         if not storage.movable or storage.memory is not None or id(storage) in later:
@@ -54,7 +54,7 @@ def _common_space(
             if ref in user.outputs or ref.view is not out.view or (space is not None and user.space != space):
                 return None
             space = user.space
-    if space is None or space == statement.space or not _is_near(statement.space, space):
+    if not isinstance(space, Layout) or space == statement.space or not _is_near(statement.space, space):
         return None
     return space
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from numpy_dist.backends.base import Temp
 from numpy_dist.engine.memory.storage import geometry
@@ -44,6 +44,7 @@ from numpy_dist.layout.regions import Box, Region, box_size, intersect_boxes, su
 if TYPE_CHECKING:
     import numpy as np
 
+    from numpy_dist.engine.memory.storage import Storage
     from numpy_dist.ir.views import View
     from numpy_dist.layout.views import ViewMap
 
@@ -173,10 +174,12 @@ class _LocalPlanner:
                 self._send_from(halo, storages)
                 self._do(halo)
 
-    def _send_from(self, transfer: Fetch | RefreshHalo, storages: dict[int, Any]) -> None:
+    def _send_from(self, transfer: Fetch | RefreshHalo, storages: dict[int, Storage]) -> None:
         messages = transfer.messages
         if not self.states[transfer.slot].allocated and messages is not None and (messages.sends or messages.local):
-            self._do(Allocate(transfer.slot, storages[transfer.slot].layout.box(self.rank)))
+            box = storages[transfer.slot].layout.box(self.rank)
+            assert box is not None  # it has what it sends
+            self._do(Allocate(transfer.slot, box))
 
     # -- what is run ----------------------------------------------------------------------------------------------
 

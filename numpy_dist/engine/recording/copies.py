@@ -185,7 +185,7 @@ def copy(x: Any, dtype: DTypeLike | None = None, order: Any = "K", layout: Layou
     return target
 
 
-def aligned(x: Any, layout: Layout) -> Any:
+def aligned(x: object, layout: Layout) -> Any:
     """`x` itself if it has this layout, else a recorded redistribution of it."""
     if is_sharded(x) and layout_of(x) == layout:
         return x

@@ -323,7 +323,7 @@ def _record(rt: Runtime, call: ElementwiseCall, usual: bool = False) -> Any:
     return call.returned(results)
 
 
-def _kind(x: Any) -> np.dtype | type:
+def _kind(x: object) -> np.dtype | type:
     """The dtype of an operand, or the type of one of Python's numbers."""
     if isinstance(x, Handle):
         return x._array.dtype

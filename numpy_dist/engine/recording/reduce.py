@@ -134,7 +134,7 @@ def _record_reduction(
     x: Any,
     axis: Axes,
     dtype: DTypeLike | None,
-    out: Any,
+    out: object,
     keepdims: bool,
     initial: object,
     where: Any,
@@ -181,7 +181,7 @@ def _metadata(x: object) -> np.ndarray:
     return metadata(x) if isinstance(x, Handle) else np.asarray(x)
 
 
-def _cast(x: Any, kind: np.dtype, where: object) -> Any:
+def _cast(x: object, kind: np.dtype, where: object) -> Any:
     """An operand whose elements can be put together in a loop of this dtype: itself, its real part, or a copy."""
     dtype = _metadata(x).dtype
     if is_real_part(dtype, kind):

@@ -155,8 +155,8 @@ class Execution:
         plan = self.plans.get(number)
         if plan is None:
             return
-        for action in plan.of(Donate):
-            storages[action.slot].return_to(storages[action.donor])
+        for donation in plan.of(Donate):
+            storages[donation.slot].return_to(storages[donation.donor])
         for action in plan.of(Allocate):
             storages[action.slot].release()
 
