@@ -94,7 +94,7 @@ def put_before(owner: object, name: str, call: Callable[..., object]) -> None:
         return
 
     @functools.wraps(own)
-    def entry(*args: Any, **kwargs: Any) -> Any:
+    def entry(*args: object, **kwargs: object) -> Any:
         return call(own, *args, **kwargs) if _ARRAYS in sys.modules else own(*args, **kwargs)
 
     setattr(entry, "numpy_dist_own", own)  # noqa: B010 - a function has no such attribute for type checkers

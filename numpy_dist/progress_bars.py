@@ -105,7 +105,7 @@ def look_at(runtime: Runtime) -> Sight:
 class Progress:
     """Progress bars, as long as they are not closed; see `progress`."""
 
-    def __init__(self, stream: Any = None, runtime: Runtime | None = None) -> None:
+    def __init__(self, stream: object = None, runtime: Runtime | None = None) -> None:
         rt = engine.runtime() if runtime is None else runtime
         self._runtime, self._stream = rt, stream
         self._end = threading.Event()

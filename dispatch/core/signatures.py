@@ -101,7 +101,7 @@ def check(function: Callable[..., object], key: Key, varies: Iterable[str] = ())
     return frozenset(p.name for p in theirs if p.name not in known and p.name != "like")
 
 
-def _kind_of(name: str, parameters: Iterable[Parameter], otherwise: Any) -> Any:
+def _kind_of(name: str, parameters: Iterable[Parameter], otherwise: object) -> Any:
     """The kind of the parameter of this name, if there is one."""
     return next((p.kind for p in parameters if p.name == name), otherwise)
 

@@ -335,7 +335,7 @@ def asanyarray(
 
 @implements(np.array, varies=(*OURS, "root", "ndmax"), replicated=True)
 def array(
-    object: Any,
+    object: object,
     dtype: DTypeLike | None = None,
     *,
     copy: bool | None = True,

@@ -149,7 +149,7 @@ def ones(
 @implements(np.full, varies=OURS, replicated=True)
 def full(
     shape: SupportsIndex | Sequence[SupportsIndex],
-    fill_value: Any,
+    fill_value: object,
     dtype: DTypeLike | None = None,
     order: _OrderCF = "C",
     *,
@@ -220,7 +220,7 @@ def _asks_prototypes(function: Callable[..., object]) -> Callable[[Creation], Cr
 
     def decorate(ours: Creation) -> Creation:
         @functools.wraps(ours)
-        def like(*args: Any, **kwargs: Any) -> Any:
+        def like(*args: object, **kwargs: object) -> Any:
             prototype = args[0] if args else kwargs.get("a")
             if hasattr(type(prototype), "__array_function__") and not isinstance(prototype, ndarray):
                 return function(*args, **kwargs)

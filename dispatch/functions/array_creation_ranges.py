@@ -274,7 +274,7 @@ def _everywhere(function: Function, *args: object, split: int | None, mesh: Mesh
 class _LinspaceConverter:
     """What NumPy's private ``_array_converter`` is to its linspace, without converting arrays of ours."""
 
-    def __init__(self, *given: Any) -> None:
+    def __init__(self, *given: object) -> None:
         self._given = given
 
     def as_arrays(self) -> tuple[engine.Handle | np.ndarray, ...]:

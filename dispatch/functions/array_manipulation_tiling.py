@@ -72,7 +72,7 @@ def _is_numpys(a: DistArray, repeats: ArrayLike, axis: int | None = None) -> boo
 
 
 @implements(np.repeat, kind="composed", alone=_is_numpys)
-def repeat(a: Any, repeats: ArrayLike, axis: int | None = None) -> object:
+def repeat(a: object, repeats: ArrayLike, axis: int | None = None) -> object:
     a = as_handle(a)
     if np.ndim(repeats) > 1:
         engine.numpy_error(np.repeat, (a, repeats, axis))

@@ -49,7 +49,7 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Function | complex], *ar
 
 
 @implements(np.apply_along_axis, kind="axis-local")
-def apply_along_axis(func1d: Function, axis: int, arr: Any, *args: object, **kwargs: object) -> object:
+def apply_along_axis(func1d: Function, axis: int, arr: object, *args: object, **kwargs: object) -> object:
     """The function is called on each rank for the lines that it holds, with ndarrays.
 
     As NumPy's, it may write into its line, which is the array's, and return the same buffer each time.

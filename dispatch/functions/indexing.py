@@ -35,7 +35,11 @@ _numpys_take_along_axis = numpy_source(np.take_along_axis)
 
 @implements(np.take, kind="parallel", alone=True, instead=thread_take.take)
 def take(
-    a: Any, indices: Any, axis: int | None = None, out: DistArray | np.ndarray | None = None, mode: _ModeKind = "raise"
+    a: object,
+    indices: Any,
+    axis: int | None = None,
+    out: DistArray | np.ndarray | None = None,
+    mode: _ModeKind = "raise",
 ) -> object:
     """Collective: positions are sent to the owners of the elements, who send these back."""
     a = as_handle(a)
@@ -78,7 +82,7 @@ def _check_output(out: DistArray | np.ndarray, shape: tuple[int, ...], dtype: np
 def choose(a: ArrayLike, choices: Any, out: DistArray | np.ndarray | None = None, mode: _ModeKind = "raise") -> object:
     """Collective: whether an index is out of range is asked of all ranks."""
     a = a if engine.is_handle(a) else np.asarray(a)
-    few: Any
+    few: object
     if (engine.is_handle(choices) or isinstance(choices, np.ndarray)) and choices.ndim:  # in its byte order
         given = [choices[number, ...] for number in range(len(choices))]
         few = np.zeros((len(choices), *(1,) * (choices.ndim - 1)), choices.dtype)

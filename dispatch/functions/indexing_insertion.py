@@ -31,7 +31,7 @@ def _has_several(arr: object, mask: object, vals: Any) -> bool:
 
 
 @implements(np.place, kind="composed", alone=_has_several)
-def place(arr: DistArray, mask: Any, vals: object) -> None:
+def place(arr: DistArray, mask: object, vals: object) -> None:
     if not engine.is_handle(arr):
         decline("place into an ndarray")
     if not engine.may_write(arr._array):
@@ -51,7 +51,7 @@ def place(arr: DistArray, mask: Any, vals: object) -> None:
 
 
 @implements(np.putmask, kind="composed")
-def putmask(a: DistArray, /, mask: Any, values: object) -> None:
+def putmask(a: DistArray, /, mask: object, values: object) -> None:
     if not engine.is_handle(a):
         decline("putmask into an ndarray")
     if not engine.may_write(a._array):

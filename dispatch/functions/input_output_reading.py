@@ -123,7 +123,7 @@ def _described(made: object) -> str:
 
 def _alike(path: Any, read: Callable[[], Any]) -> Any:
     """What every rank reads of a file by itself (collective, one allgather)."""
-    made: Any = None
+    made: object = None
 
     def look() -> str:
         nonlocal made

@@ -173,7 +173,7 @@ def savetxt(
         write_piece(text, number, piece)
         return text.getvalue().encode(encoding or "latin1")
 
-    def write(opened: Any, read: engine.Read) -> None:
+    def write(opened: object, read: engine.Read) -> None:
         for number, key in enumerate(keys):
             write_piece(opened, number, read(0, key) if has_rows else np.zeros((1,) * X.ndim))
 

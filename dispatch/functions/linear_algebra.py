@@ -287,7 +287,7 @@ if hasattr(np, "matvec"):  # since NumPy 2.2
 
 
 @implements(np.inner, kind="composed")
-def inner(a: Any, b: Any, /) -> object:
+def inner(a: object, b: object, /) -> object:
     a, b = as_handle(a), as_handle(b)
     if a.ndim == 0 or b.ndim == 0:
         dtype = np.inner(np.zeros((1, 1), a.dtype), np.zeros((1, 1), b.dtype)).dtype

@@ -53,7 +53,7 @@ def tensordot(a: object, b: object, axes: Any = 2) -> object:
     return made
 
 
-def _summed_axes(axes: Any, ndim: int, other: int) -> tuple[list[int], list[int]]:
+def _summed_axes(axes: object, ndim: int, other: int) -> tuple[list[int], list[int]]:
     """Over which axes of two arrays NumPy's `tensordot` sums; nothing where it may see an error."""
     if isinstance(axes, int | np.integer):
         count = int(axes)
@@ -117,7 +117,7 @@ def tensors(a: Any, b: Any, stack: int, summed: int, dtype: np.dtype, name: str)
 
 
 def _by_shares(
-    a: Any, b: Any, layouts: tuple[Layout, Layout], result: Layout, axes: _Axes, dtype: np.dtype, name: str
+    a: object, b: object, layouts: tuple[Layout, Layout], result: Layout, axes: _Axes, dtype: np.dtype, name: str
 ) -> DistArray:
     """Both operands are cut along one summed axis, at the same points; partial products are added up."""
     left, right = blocks(*((engine.aligned(x, its), its) for x, its in zip((a, b), layouts, strict=True)))

@@ -212,7 +212,7 @@ def _outlook_of_det(a: DistArray) -> Outlook:
 
 
 @implements(np.linalg.det, kind="parallel", outlook=_outlook_of_det)
-def det(a: Any) -> DistArray | np.inexact:
+def det(a: object) -> DistArray | np.inexact:
     a = as_handle(a)
     kind = a.dtype
     if kind.char not in "fF":

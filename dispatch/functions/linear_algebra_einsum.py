@@ -111,7 +111,7 @@ def _at_once(*operands: Any, out: Any = None, **kwargs: Any) -> object:
         return made if engine.is_sharded(made) or made.base is None else engine.copy(made)
 
 
-def _step(*operands: Any, out: Any = None, **kwargs: Any) -> object:
+def _step(*operands: object, out: object = None, **kwargs: object) -> object:
     """What NumPy does in a step of a path: operands that are only transposed are views, and not copied."""
     view = _view_of_one(operands, out, kwargs)
     return _at_once(*operands, out=out, **kwargs) if view is None else view

@@ -53,7 +53,7 @@ def refusing_infinity(local: Function, words: str = _NO_SINGULAR_VALUES) -> Func
     """
 
     @functools.wraps(local)
-    def refusing(*parts: Any, **options: object) -> object:
+    def refusing(*parts: object, **options: object) -> object:
         a = parts[0]
         if isinstance(a, np.ndarray) and a.dtype.kind in "fc" and np.isinf(a).any():  # a device's library is no LAPACK
             raise np.linalg.LinAlgError(words)
@@ -69,7 +69,7 @@ def in_double_precision(function: Function) -> Function:
     """
 
     @functools.wraps(function)
-    def wrapper(*operands: Any, **options: object) -> Any:
+    def wrapper(*operands: object, **options: object) -> Any:
         if any(engine.is_handle(x) and x.dtype.char not in "fF" for x in operands):
             return function(*operands, **options)
         wide = (_in_precision(x, np.double) if engine.is_handle(x) else x for x in operands)
@@ -103,7 +103,7 @@ def by_lapack(function: Function, *operands: DistArray) -> Any:
     told: list[tuple[type[Warning], Warning | str]] = []
     columns: list[Any] = [np.reshape(x, (len(x), -1)) for x in operands]
     wholes = [columns_of(x, x.dtype).on(0) for x in columns]
-    made: Any = None
+    made: object = None
     if comm.rank == 0:
         parts = [x.reshape(its.shape) for x, its in zip(wholes, operands, strict=True) if x is not None]
         with outcome.Recorded(told), np.errstate(all="ignore"):
@@ -475,7 +475,7 @@ def condition_by_inverse(a: DistArray, order: float | Literal["fro", "nuc"] | No
     like = np.linalg.cond(np.eye(1, dtype=a.dtype), order)  # or NumPy's error
     if a.shape[0] != a.shape[1]:
         engine.numpy_error(np.linalg.cond, (np.zeros((1, 2)), order))
-    found: Any
+    found: object
     with np.errstate(all="ignore"):
         try:
             size = np.linalg.norm(a, order)
@@ -504,7 +504,7 @@ def least_squares(a: DistArray, b: DistArray, cutoff: float) -> tuple[DistArray,
         return found[0] * factor, found[1], found[2], found[3] / factor
     large = values > cutoff * largest
     divisors = np.where(large, values, np.inf)  # the reciprocals of the smallest numbers would overflow
-    inner: Any = left.mT.conj() @ b
+    inner: object = left.mT.conj() @ b
     solution: Any = right.mT.conj() @ (inner / divisors[:, None])
     rest = engine.wrap(np.zeros(0))
     if large.all() and a.shape[0] > a.shape[1]:  # of numbers that are finite also where the solution overflows

@@ -298,7 +298,7 @@ def _outlook_of_search(a: object, v: object, side: object = "left", sorter: obje
 
 
 @implements(np.searchsorted, kind="parallel", outlook=_outlook_of_search, alone=_few_values)
-def searchsorted(a: Any, v: Any, side: _SortSide = "left", sorter: object = None) -> object:
+def searchsorted(a: object, v: object, side: _SortSide = "left", sorter: object = None) -> object:
     """Collective where `a` is sharded: positions in all shards are added up; many values are sent where they belong."""
     if sorter is not None:
         a = _by_sorter(as_handle(a), as_handle(sorter), side)

@@ -51,7 +51,7 @@ def _default_dtype(dtype: DTypeLike | None, given: np.dtype) -> DTypeLike | None
 
 @implements(np.mean, kind="composed")
 def mean(
-    a: Any,
+    a: object,
     axis: Axes = None,
     dtype: DTypeLike | None = None,
     out: object = None,

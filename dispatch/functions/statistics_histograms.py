@@ -53,7 +53,7 @@ _ravelled: Callable[..., tuple[DistArray, DistArray | None]] = _bin_edges.__glob
 
 
 @implements(np.bincount, kind="parallel")
-def bincount(x: Any, /, weights: ArrayLike | None = None, minlength: SupportsIndex = 0) -> DistArray:
+def bincount(x: object, /, weights: ArrayLike | None = None, minlength: SupportsIndex = 0) -> DistArray:
     """Collective: one allgather of the largest, and one message from each rank to each owner of the counts."""
     x = as_handle(x)
     weights, given = (None, None) if weights is None or not x.size else _weights(weights)  # of nothing NumPy needs none

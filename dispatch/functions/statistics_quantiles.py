@@ -322,7 +322,7 @@ def _of_nothing(
     return out
 
 
-def _checked(function: Function, a: Any, *arguments: object, **options: object) -> DistArray:
+def _checked(function: Function, a: object, *arguments: object, **options: object) -> DistArray:
     """The array as a handle; NumPy's error for strings, which a single one has, too."""
     a = as_handle(a)
     if a.dtype.kind in "SU":

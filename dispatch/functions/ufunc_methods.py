@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 @implements(np.ufunc, method="outer", kind="composed")
 def outer(
     ufunc: np.ufunc,
-    A: Any,
-    B: Any,
+    A: object,
+    B: object,
     out: object = None,
     where: object = True,
     casting: object = "same_kind",
@@ -68,7 +68,7 @@ _NOTHING = object()
 
 
 @implements(np.ufunc, method="at", kind="parallel", alone=True)
-def at(ufunc: np.ufunc, a: DistArray, indices: object, b: Any = _NOTHING) -> None:
+def at(ufunc: np.ufunc, a: DistArray, indices: object, b: object = _NOTHING) -> None:
     """Updates travel to the owners of the elements, who make them in the order of the whole index.
 
     Collective: results are bitwise those of NumPy, also where an element is updated several times.

@@ -7,7 +7,6 @@ Needs: few of them (`MOST_KNOWN`). All ranks get all; the user is told (`policy.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -20,7 +19,7 @@ from numpy_dist.dispatch.patterns.blocks import blocks
 from numpy_dist.settings import config
 
 
-def everywhere(x: Any, function: Callable[..., object], reason: str, chosen: bool = False) -> np.ndarray:
+def everywhere(x: object, function: Callable[..., object], reason: str, chosen: bool = False) -> np.ndarray:
     """All of an array on every rank, for NumPy's `function` (collective where it is sharded): `policy.replicate`."""
     if engine.is_sharded(x):
         policy.replicate(name_of(function), reason, x.nbytes, chosen)
@@ -49,7 +48,7 @@ def outlook_of_known(*arrays: object) -> Outlook:
     return Outlook("parallel", f"communicated: {policy.format_bytes(nbytes)} come to every rank", nbytes)
 
 
-def known(points: Any, function: Callable[..., object], what: str, chosen: bool = False) -> np.ndarray:
+def known(points: object, function: Callable[..., object], what: str, chosen: bool = False) -> np.ndarray:
     """Values that all ranks know from here on, as an ndarray (collective where they are sharded).
 
     NumPy's `function`, what they are, and whether the caller had a choice (`policy.replicate`), are for the user.

@@ -85,7 +85,7 @@ def _assign(picked: Picked, value: object) -> None:
         scatter(picked, value)
 
 
-def _assignable(value: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+def _assignable(value: object, shape: tuple[int, ...], dtype: np.dtype) -> Any:
     """A value as an array that broadcasts to the shape of what is picked, or NumPy's error."""
     if not engine.is_handle(value):  # Python's objects are converted: a tuple may be a record, a number may not fit
         value = engine.without_imaginary_part(value, dtype) if isinstance(value, np.generic) else value

@@ -132,7 +132,7 @@ class _Encoder:
             "generators"
         )
 
-    def _refuse_other_bits(self, source: Any, place: str) -> None:
+    def _refuse_other_bits(self, source: object, place: str) -> None:
         """Refuse bit generators that are not NumPy's, and a RandomState that shares its bits with something else.
 
         Raises
@@ -245,7 +245,7 @@ def _found(name: str) -> Any:
     module, _, path = name.partition(":")
     if module.partition(".")[0] in ("numpy", "numpy_dist"):
         importlib.import_module(module)
-    found: Any = sys.modules.get(module)
+    found: object = sys.modules.get(module)
     if found is None:
         raise ValueError(f"a checkpoint has a {path} of the module {module}, which has not been imported")
     for part in path.split("."):

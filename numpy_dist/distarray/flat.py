@@ -16,7 +16,7 @@ from numpy_dist.engine.data import windows
 from numpy_dist.ir import structure
 
 
-def _count(key: Any) -> int:
+def _count(key: object) -> int:
     """How many elements an array of integers or of truth values picks (collective for a distributed mask)."""
     key = key if engine.is_handle(key) else np.asarray(key)
     return int(np.count_nonzero(key)) if key.dtype.kind == "b" else key.size

@@ -83,7 +83,7 @@ def _picks_few(key: object, shape: tuple[int, ...], itemsize: int) -> bool:
     return bool(shapes) and count * prod(map(prod, shapes)) * itemsize < windows.limit
 
 
-def _picked(x: engine.Handle, key: Any) -> object:
+def _picked(x: engine.Handle, key: object) -> object:
     """What such an index selects of a sharded array that is seen through its window; None elsewhere."""
     if type(key) is windows.class_at_hand and x._window.readable and x._real.ndim == 1:  # one value for each position
         return None if key._real.dtype.kind == "b" else windows.picked(x, key)
@@ -286,7 +286,7 @@ class Indexing(engine.Handle):
             return self._owned(self._view(structure.index, key)) if type(key) is slice else self._basic_view(key)
         return self._part(key)
 
-    def _part(self, key: Any) -> Any:
+    def _part(self, key: object) -> Any:
         """`x[key]` for fields, arrays of indices, and what counts as integers."""
         if type(key) is _ndarray and self._storage is None and key.dtype.kind in "iub":
             return wrap(type(self), self._array[key])

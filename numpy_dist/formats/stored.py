@@ -140,7 +140,7 @@ class StoredArray:
         shape = tuple(hi - lo for lo, hi in ranges)
         layout = chosen_layout(shape, split, mesh)
         failure: Exception | None = None
-        made: Any = None
+        made: object = None
         fortran = self._metadata.fortran and len(shape) > 1
         first = [lo for lo, _ in ranges][:: -1 if fortran else 1]
 
@@ -301,7 +301,7 @@ def _all(value: Any) -> Any:
     return value
 
 
-def _copied(made: Any) -> Any:
+def _copied(made: object) -> Any:
     """An array that does not keep what it was cut out of."""
     return made.copy() if isinstance(made, np.ndarray) or engine.is_handle(made) else made
 

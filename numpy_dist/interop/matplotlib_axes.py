@@ -93,7 +93,7 @@ def _seen(axes: Axes, pair: Sequence[DistArray | np.ndarray]) -> np.ndarray:
     return np.unique(np.concatenate([_extremes(column, *piece) for column in uneven for piece in pieces]))
 
 
-def imshow(own: Own, axes: Axes, X: Any, *args: object, **kwargs: object) -> object:  # noqa: N803
+def imshow(own: Own, axes: Axes, X: object, *args: object, **kwargs: object) -> object:  # noqa: N803
     """An image, as ``Axes.imshow`` draws it; a larger one than `LARGEST_IMAGE` by the means of its blocks.
 
     With the interpolations ``"nearest"`` and ``"none"`` one element stands for a block. Colours are those of the
@@ -284,7 +284,7 @@ def _array(a: DistArray | np.ndarray) -> Any:
     return a if engine.is_handle(a) else np.asanyarray(a)
 
 
-def _gathered(a: Any) -> Any:
+def _gathered(a: object) -> Any:
     return a.gather() if engine.is_handle(a) else a
 
 

@@ -86,7 +86,7 @@ def _matrix(function: Callable[..., object], x: ArrayLike, check_finite: bool) -
 _OF_LAPACK = {"e": "f", "g": "d", "G": "D"}  # in which SciPy computes with other precisions
 
 
-def _refuse(function: Function, operands: Sequence[Any], options: Keywords | None = None) -> NoReturn:
+def _refuse(function: Function, operands: Sequence[object], options: Keywords | None = None) -> NoReturn:
     """Raise SciPy's error for arguments of these shapes; where it has none it gets the arguments."""
     with contextlib.suppress(AssertionError):
         engine.numpy_error(function, operands, options)
@@ -320,7 +320,7 @@ def _is_eigh(operands: list[Any], type: object, subset_by_index: Any, subset_by_
     return a.shape[-2] == n and (not generalized or (operands[1].shape == a.shape and type in (1, 2, 3)))
 
 
-def _subset(values: Any, by_index: Any, by_value: Any) -> slice:
+def _subset(values: object, by_index: Any, by_value: Any) -> slice:
     """Which of the eigenvalues, in ascending order, are wanted."""
     if by_index is not None:
         return slice(int(by_index[0]), int(by_index[1]) + 1)

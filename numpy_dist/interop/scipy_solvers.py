@@ -57,7 +57,7 @@ def _register(function: Function, source: Function, begins: bool = False) -> Non
     implements(function)(solver)
 
 
-def _is_known(a: Any) -> bool:
+def _is_known(a: object) -> bool:
     if isinstance(a, np.ndarray) or engine.is_handle(a):
         return bool(a.ndim == 2)
     return a is None or isinstance(a, solvers.LinearOperator)
@@ -76,7 +76,7 @@ class _Operator:
             self.matvec = lambda v: np.dot(a, v)
             self.rmatvec = lambda v: np.conj(np.dot(a.T, np.conj(v))) if a.dtype.kind == "c" else np.dot(a.T, v)
 
-    def __matmul__(self, v: Any) -> Any:
+    def __matmul__(self, v: object) -> Any:
         return self.matvec(v)
 
 
@@ -84,7 +84,7 @@ class _Identity:
     """No preconditioner."""
 
     @staticmethod
-    def matvec(v: Any) -> Any:
+    def matvec(v: object) -> Any:
         """The vector itself."""
         return v
 

@@ -21,7 +21,7 @@ class ArrayType(type):
     Subclasses derive from ``numpy.ndarray`` itself, and a call makes one.
     """
 
-    def __new__(cls, name: str, bases: tuple[type, ...], namespace: dict[str, object], **options: Any) -> type:
+    def __new__(cls, name: str, bases: tuple[type, ...], namespace: dict[str, object], **options: object) -> type:
         if any(isinstance(base, cls) for base in bases):
             bases = tuple(np.ndarray if isinstance(base, cls) else base for base in bases)
             return type(name, bases, namespace, **options)

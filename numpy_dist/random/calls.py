@@ -46,7 +46,7 @@ def shape_of(size: Any) -> tuple[int, ...] | None:
     return shape if min(shape, default=0) >= 0 and prod(shape) < 1 << 59 and len(shape) <= 64 else None
 
 
-def scalar(value: Any) -> Any:
+def scalar(value: object) -> Any:
     """A parameter that is a number; of our arrays, those without axes. Collective for these."""
     return engine.item(value) if engine.is_handle(value) and value._array.ndim == 0 else value
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary, WeakSet
 
 import numpy as np
@@ -131,7 +131,7 @@ class ExpectedValues:
         return np.random.default_rng(self._rank).integers(0, among, block.shape, block.dtype)
 
     @contextmanager
-    def looked_at(self, name: str, arguments: Sequence[Any], line: UserLine) -> Iterator[None]:
+    def looked_at(self, name: str, arguments: Sequence[object], line: UserLine) -> Iterator[None]:
         """A block in which a function looks at the elements of its arguments, which have even ones meanwhile."""
         word = name.rpartition(".")[2]
         if self.distributes or word not in _LOOKING:

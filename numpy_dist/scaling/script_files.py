@@ -95,7 +95,7 @@ class ScriptFiles:
     def _opened_by(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """NumPy's `open`, for which files to be written are not there."""
 
-        def opened(path: Any, mode: str = "r", *args: Any, **kwargs: Any) -> Any:
+        def opened(path: object, mode: str = "r", *args: object, **kwargs: object) -> Any:
             if not set(mode) & set("wax+"):
                 return function(path, mode, *args, **kwargs)
             return self._opened(path, mode, encoding=kwargs.get("encoding"), newline=kwargs.get("newline"))
@@ -105,7 +105,7 @@ class ScriptFiles:
     def _nothing_of(self, function: Callable[..., Any]) -> Callable[..., None]:
         """A function of one path, which is called for files that were made here only."""
 
-        def nothing(path: Any, *args: Any, **kwargs: Any) -> None:
+        def nothing(path: object, *args: object, **kwargs: object) -> None:
             if self._is_mine(path):
                 function(path, *args, **kwargs)
 
@@ -117,7 +117,7 @@ class ScriptFiles:
             self._told(os.stat(source).st_size)
             os.remove(source)
 
-    def _linked(self, source: Any, target: Any, *args: Any, **kwargs: Any) -> None:
+    def _linked(self, source: object, target: object, *args: object, **kwargs: object) -> None:
         """`os.link`, which does nothing."""
 
     def _is_mine(self, path: Any) -> bool:

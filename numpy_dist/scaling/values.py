@@ -25,7 +25,7 @@ def unreal_bytes(nbytes: int) -> np.ndarray:
     return np.frombuffer(_in_large_pages(zero_pages(nbytes)), np.uint8)
 
 
-def _in_large_pages(buffer: Any) -> Any:
+def _in_large_pages(buffer: object) -> Any:
     """A buffer of zeros that is read fast, where the system can: all of it is the same two megabytes."""
     if isinstance(buffer, mmap.mmap) and hasattr(mmap, "MADV_HUGEPAGE"):
         with contextlib.suppress(OSError):  # of systems without such pages

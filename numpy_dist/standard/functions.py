@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from numpy_dist.distarray import DistArray
 
 
-def _dtype_of(x: Any) -> Any:
+def _dtype_of(x: object) -> Any:
     """The dtype of an array; what is none as it is."""
     return x.dtype if engine.is_handle(x) or isinstance(x, np.ndarray | np.generic) else x
 
