@@ -9,7 +9,6 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
@@ -47,14 +46,14 @@ def call(name: str, *arguments: bytes | int | np.ndarray) -> None:
     _routine(name)(*(_pointer(x) for x in arguments))
 
 
-def _capsule(name: str) -> Any:
+def _capsule(name: str) -> object:
     from scipy.linalg import cython_blas, cython_lapack
 
     module = cython_blas if name.endswith("gemm") else cython_lapack
     return getattr(module, "__pyx_capi__", {}).get(name)
 
 
-def _pointer(x: bytes | int | np.ndarray) -> Any:
+def _pointer(x: bytes | int | np.ndarray) -> object:
     """To what Fortran's argument is."""
     if isinstance(x, int):
         return ctypes.byref(ctypes.c_int(x))

@@ -10,7 +10,6 @@ import platform
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
@@ -76,7 +75,7 @@ def _of_process() -> tuple[tuple[str, str], ...]:
 def _blas() -> str:
     """The library that NumPy was built with."""
     try:
-        build: Any = np.show_config(mode="dicts")
+        build = np.show_config(mode="dicts")
         blas = build["Build Dependencies"]["blas"]
         return f"{blas.get('name')} {blas.get('version')}"
     except (TypeError, KeyError, AttributeError):

@@ -156,7 +156,7 @@ _recorded = 0  # runtimes that have a recorder
 _counting = threading.Lock()
 
 
-def have_recorder(rt: Runtime, recorder: object) -> Any:
+def have_recorder(rt: Runtime, recorder: object) -> object:
     """Have a recorder told of what a rank does (`profiling.recorder`), or nobody; returns who was told until now."""
     global _assemble_few, _recorded
     with _counting:

@@ -51,7 +51,7 @@ def warn_of_real_part() -> None:
     warnings.warn(text, np.exceptions.ComplexWarning, stacklevel=stack_level())
 
 
-def without_imaginary_part(x: Any, kind: np.dtype) -> Any:
+def without_imaginary_part(x: Any, kind: np.dtype) -> object:
     """What is to become this dtype: its real part, with NumPy's warning, where nothing else is left of it."""
     array = x._array if isinstance(x, Handle) else x
     if not isinstance(array, np.ndarray | np.generic) or not is_real_part(array.dtype, kind):

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _SCALARS = (int, float, complex, bool, np.generic)
 
 
-def operand_of(x: Any) -> Any:
+def operand_of(x: Any) -> object:
     """An operand as a sharded handle, an ndarray of one or more dimensions, or a scalar."""
     if isinstance(x, Handle):
         if x._storage is not None:

@@ -74,7 +74,7 @@ class ElementwiseCall(NamedTuple):
         found: Keywords = {"out": self.outs} if any(o is not None for o in self.outs) else {}
         return found if self.where is True else {**found, "where": self.where}
 
-    def returned(self, results: Sequence[object]) -> Any:
+    def returned(self, results: Sequence[object]) -> object:
         """What the call returns: outputs that were given, and results for the others."""
         made = tuple(result if out is None else out for out, result in zip(self.outs, results, strict=True))
         return made if self.op.nout > 1 else made[0]

@@ -139,7 +139,7 @@ def _record_reduction(
     initial: object,
     where: Any,
     key: tuple | None,
-) -> Any:
+) -> object:
     """Record a reduction that has no template; one is kept under `key`, unless the operand has to be cast first."""
     start = {} if initial is np._NoValue else {"initial": initial}
     kwargs = {"axis": axis, "dtype": dtype, "keepdims": keepdims, "where": where, **start}
@@ -276,7 +276,7 @@ def _at_once(
     x: object,
     axis: Axes,
     dtype: DTypeLike | None,
-    out: Any,
+    out: object,
     keepdims: bool,
     initial: object,
     where: object,

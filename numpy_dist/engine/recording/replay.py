@@ -166,7 +166,7 @@ def _broadcast(own: Ref, array: np.ndarray, view: View) -> Ref:
 
 def replay(
     op: Op, inputs: tuple, target: Ref | None = None, result_dtype: np.dtype | None = None, depth: int = 2
-) -> Any:
+) -> object:
     """Record a statement that has a template: a long function, since in Python a call costs as much as ten lines.
 
     Returns the new array, or `target`; None if there is no template, and nothing was recorded.
@@ -201,7 +201,7 @@ def replay(
                     return None
                 third, of_third = x, x.dtype
                 continue
-        storage: Any = x._storage
+        storage = x._storage
         if storage is None:
             return None
         third = x._ref
