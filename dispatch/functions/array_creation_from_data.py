@@ -384,7 +384,7 @@ def ascontiguousarray(a: object, dtype: DTypeLike | None = None, *, like: _Suppo
 # -- buffers and iterators -------- ------------------------------------------------------------------------------------
 
 
-def by_every_rank(module: str, function: Function, run: Callable[..., Any] | None = None) -> Function:
+def by_every_rank(module: str, function: Function, run: Callable[..., object] | None = None) -> Function:
     """`function` of NumPy, run on every rank, of which each keeps its part; registered in the name of a module.
 
     ``run(function, *args, **kwargs)`` runs it, where that is more than to call it.

@@ -288,7 +288,7 @@ def _copied(dst: engine.Handle, src: Any, where: ArrayLike, casting: _CastingKin
 
 
 @implements(np.copyto, kind="native")
-def copyto(dst: Any, src: Any, casting: _CastingKind = "same_kind", where: Any = True) -> None:
+def copyto(dst: Any, src: object, casting: _CastingKind = "same_kind", where: Any = True) -> None:
     if engine.is_handle(dst):
         source = src if engine.is_sharded(src) else _copied(dst, src, where, casting)
         engine.assign(dst, source, where=where, casting=casting)

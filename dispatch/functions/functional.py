@@ -24,7 +24,7 @@ adopt(__name__, np.apply_over_axes)
 
 
 @implements(np.piecewise, kind="composed")
-def piecewise(x: Any, condlist: Any, funclist: Sequence[Function | complex], *args: object, **kw: object) -> object:
+def piecewise(x: object, condlist: Any, funclist: Sequence[Function | complex], *args: object, **kw: object) -> object:
     """The functions are called on every rank, with distributed arrays of the elements that are theirs."""
     x = as_handle(x)
     is_list = not np.isscalar(condlist) and (

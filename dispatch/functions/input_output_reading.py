@@ -98,7 +98,7 @@ def load(
     mmap_mode: Literal["r", "r+", "w+", "c"] | None = None,
     *args: Any,
     **kwargs: Any,
-) -> Any:
+) -> object:
     """As `numpy.load`; each rank reads only its part of an ``.npy`` file that is given by name (collective)."""
     comm, named = engine.runtime().comm, isinstance(file, str | bytes | os.PathLike)
     if mmap_mode is None and isinstance(file, str | os.PathLike):
@@ -121,7 +121,7 @@ def _described(made: object) -> str:
     return f"an object of {type(made).__name__}"
 
 
-def _alike(path: Any, read: Callable[[], Any]) -> Any:
+def _alike(path: Any, read: Callable[[], object]) -> Any:
     """What every rank reads of a file by itself (collective, one allgather)."""
     made: object = None
 
@@ -134,14 +134,14 @@ def _alike(path: Any, read: Callable[[], Any]) -> Any:
     return made
 
 
-def _of_all_ranks(function: Callable[..., Any], *args: object, **kwargs: object) -> Any:
+def _of_all_ranks(function: Callable[..., object], *args: object, **kwargs: object) -> object:
     """What a function of NumPy reads; of a file that is given by name, alike on all ranks (collective then)."""
     path = args[0] if args else kwargs.get("fname", kwargs.get("file"))
     read = functools.partial(function, *args, **kwargs)
     return _alike(path, read) if isinstance(path, str | os.PathLike) else read()
 
 
-def read_array(reader: Reader, split: int | None, mesh: Mesh | Sequence[int] | None = None) -> Any:
+def read_array(reader: Reader, split: int | None, mesh: Mesh | Sequence[int] | None = None) -> object:
     """A distributed array of the elements in a file, of which `reader` reads parts (collective)."""
     found = reader.array
     layout = chosen_layout(found.shape, split, mesh)
@@ -230,7 +230,7 @@ def loadtxt(
 
 def _as_asked_for(
     rows: Any, ndmin: int, unpack: bool | None, split: int | None, mesh: Mesh | Sequence[int] | None
-) -> Any:
+) -> object:
     """The rows of a text with the axes and the layout that a caller wants."""
     made = rows[:, 0] if rows.shape[1] == 1 and ndmin < 2 else rows
     layout = chosen_layout(made.shape, split, mesh) or engine.runtime().default_layout(made.shape)
@@ -310,7 +310,7 @@ class _DividedText(NamedTuple):
         return f"a text of {self.nbytes} bytes"
 
 
-def _parsed_in_parts(path: Any, skipped: Any, encoding: str | None, parse: Parse, read: Read | None) -> Any:
+def _parsed_in_parts(path: Any, skipped: Any, encoding: str | None, parse: Parse, read: Read | None) -> object:
     """The rows of a large text, of which each rank has parsed some (collective); None where every rank reads it.
 
     Parameters

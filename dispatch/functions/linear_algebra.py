@@ -82,7 +82,7 @@ def norm(x: Any, ord: object = None, axis: object = None, keepdims: bool = False
     of_all = axis is None and (ord is None or (isinstance(ord, str) and ord in ("f", "fro") and np.ndim(x) == 2))
     if of_all and _is_cut_inside(x):
         with np.errstate(all="ignore") if _SILENT else engine.told_as("dot"):
-            squares: Any = x.real**2 + x.imag**2 if x.dtype.kind == "c" else x * x
+            squares = x.real**2 + x.imag**2 if x.dtype.kind == "c" else x * x
             return np.sqrt(squares.sum(keepdims=keepdims))
     return _norm_of_flat(x, ord, axis, keepdims)
 
@@ -171,7 +171,7 @@ _SILENT = _dot_is_silent()
 
 
 @implements(np.dot, kind="parallel")
-def dot(a: Any, b: Any, out: Any = None) -> object:
+def dot(a: object, b: object, out: Any = None) -> object:
     a, b = as_handle(a), as_handle(b)
     pairs = a.ndim and b.ndim
     if pairs and a.shape[-1] != b.shape[-2 if b.ndim > 1 else 0]:

@@ -39,7 +39,7 @@ class _Axes(NamedTuple):
 
 
 @implements(np.tensordot, kind="composed")
-def tensordot(a: object, b: object, axes: Any = 2) -> object:
+def tensordot(a: object, b: object, axes: object = 2) -> object:
     x: Any = as_handle(a)
     y: Any = as_handle(b)
     one, other = _summed_axes(axes, x.ndim, y.ndim)
@@ -165,7 +165,7 @@ def layout_of_sum(shape: tuple[int, ...], dtype: np.dtype, halved: bool = False)
     return engine.default_layout(shape, split=0) if halved else engine.default_layout(shape)
 
 
-def _in_memory_order(a: Any, b: Any, summed: int) -> tuple[Any, Any]:
+def _in_memory_order(a: Any, b: Any, summed: int) -> tuple[object, object]:
     """Operands whose summed axes follow each other as they do in the memory of the larger one: nothing is copied."""
     strides = engine.metadata(a if a.size >= b.size else b).strides[-summed:] if summed else ()
     order = sorted(range(summed), key=lambda axis: -abs(strides[axis]))

@@ -152,7 +152,7 @@ Solution = tuple[Any, Any, int, Any]
 
 
 @single_matrix.SILENT
-def _with_undefined_sides(solve: Callable[..., Solution], a: Any, b: Any, cutoff: float) -> Solution:
+def _with_undefined_sides(solve: Callable[..., Solution], a: object, b: Any, cutoff: float) -> Solution:
     """What `solve` finds, with LAPACK's undefined numbers where right-hand sides are not finite.
 
     LAPACK scales them by the largest number. That is no number where one is NaN, so that nothing is scaled, and columns

@@ -74,7 +74,7 @@ def _of_few(
         engine.numpy_error(np.einsum, operands, kwargs if out is None else {**kwargs, "out": out})
 
 
-def _at_once(*operands: Any, out: Any = None, **kwargs: Any) -> object:
+def _at_once(*operands: object, out: Any = None, **kwargs: Any) -> object:
     """What NumPy does without a path: the sum of the products, in the memory order of NumPy's result."""
     arrays, positions = _arrays(operands)
     few = [_few(x) for x in arrays]

@@ -81,7 +81,7 @@ def in_double_precision(function: Function) -> Function:
     return wrapper
 
 
-def _in_precision(x: Any, real: type[np.floating]) -> Any:
+def _in_precision(x: Any, real: type[np.floating]) -> object:
     """An array of floating-point numbers, or an ndarray that all ranks have, in double or single precision."""
     kind = np.dtype(real) if x.dtype.kind == "f" else np.result_type(real, np.complex64)
     if engine.is_handle(x):
@@ -90,7 +90,7 @@ def _in_precision(x: Any, real: type[np.floating]) -> Any:
         return x.astype(kind)
 
 
-def by_lapack(function: Function, *operands: DistArray) -> Any:
+def by_lapack(function: Function, *operands: DistArray) -> object:
     """NumPy's or SciPy's `function` of matrices with NaN or infinity, on one rank; None if that has no room for them.
 
     Where such a matrix leaves NaN depends on the order of LAPACK's operations. Collective: the matrices go to rank 0,
@@ -118,7 +118,7 @@ def by_lapack(function: Function, *operands: DistArray) -> Any:
     return _from_one(made)
 
 
-def _from_one(made: Any) -> Any:
+def _from_one(made: Any) -> object:
     """What rank 0 has found: matrices are cut between rows, and all else comes to every rank."""
     comm = engine.runtime().comm
     kind, count = comm.bcast((type(made), len(made) if isinstance(made, tuple) else 0))
@@ -470,7 +470,7 @@ def condition_by_values(find: Callable[[], np.ndarray], a: DistArray, order: obj
     return type(ratio)(np.inf) if np.isnan(ratio) and not np.isnan(a).any() else ratio
 
 
-def condition_by_inverse(a: DistArray, order: float | Literal["fro", "nuc"] | None) -> Any:
+def condition_by_inverse(a: DistArray, order: float | Literal["fro", "nuc"] | None) -> object:
     """``numpy.linalg.cond`` by norms other than those of singular values. Collective, as `inverse`, and two norms."""
     like = np.linalg.cond(np.eye(1, dtype=a.dtype), order)  # or NumPy's error
     if a.shape[0] != a.shape[1]:

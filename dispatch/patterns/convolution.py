@@ -8,7 +8,7 @@ shorter one, each element of the result takes two million multiplications.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from numpy_dist.dispatch.patterns.structural import H
 
 
-def checked_sequences(function: Function, a: ArrayLike, v: ArrayLike, mode: object) -> tuple[Any, Any]:
+def checked_sequences(function: Function, a: ArrayLike, v: ArrayLike, mode: object) -> tuple[object, object]:
     """The two sequences, if NumPy takes them."""
     # What every rank has is not cut: the shorter one will be needed whole.
     a, v = (x if engine.is_handle(x) else engine.replicated(np.array(x)) for x in (a, v))

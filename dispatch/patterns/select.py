@@ -136,7 +136,7 @@ def _in_order(view: Any, mask: Any, depth: int) -> tuple[Any, engine.Handle, Lay
 
 
 @registry.internal("boolean_getitem")
-def boolean_getitem(x: Any, key: Any) -> Any:
+def boolean_getitem(x: Any, key: object) -> Any:
     """``x[key]`` for a key with one boolean mask; a copy, cut where the ranks' selections meet (collective)."""
     mask = key[0] if type(key) is tuple and len(key) == 1 else key
     if engine.is_handle(mask) and mask.dtype == np.bool_ and (found := engine.masked(x, mask)) is not None:

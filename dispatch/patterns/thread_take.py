@@ -64,7 +64,7 @@ def take_along_axis(values: np.ndarray, indices: np.ndarray, axis: int, made: np
     return made
 
 
-def _taken(a: Any, indices: Any, axis: Any, out: object, mode: Any, numpys: Callable[[], Any]) -> Any:
+def _taken(a: Any, indices: Any, axis: Any, out: object, mode: Any, numpys: Callable[[], object]) -> Any:
     if out is not None or not _are_positions(indices) or not isinstance(a, np.ndarray) or not a.flags.c_contiguous:
         return numpys()
     if axis is None:
@@ -95,9 +95,9 @@ def _filled(
     pick: Callable[[int, int], np.ndarray],
     shape: tuple[int, ...],
     dtype: np.dtype,
-    numpys: Callable[[], Any],
+    numpys: Callable[[], object],
     final: tuple[int, ...] | None = None,
-) -> Any:
+) -> object:
     """An array of rows of which ``pick(low, high)`` gives some, or what NumPy says of positions out of bounds."""
     each = max(prod(shape[1:]), 1)
     step = max(_PIECE // each, 1)
