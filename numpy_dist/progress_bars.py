@@ -148,7 +148,7 @@ class Drawn:
         ``make(desc=..., total=..., unit=..., initial=...)`` returns a bar of tqdm.
     """
 
-    def __init__(self, make: Callable[..., Any]) -> None:
+    def __init__(self, make: Callable[..., object]) -> None:
         self._make = make
         self._bar: Any = None
         self._seen: Sight | None = None  # what `_since` counts from

@@ -391,7 +391,7 @@ class SettingsBlock:
     def __init__(self, values: Keywords) -> None:
         self._values = values
         self._tokens: list[contextvars.Token[Keywords | None]] = []
-        self._late: list[dict[StartSetting[Any], int]] = []
+        self._late: list[dict[StartSetting[object], int]] = []
 
     def __enter__(self) -> Settings:
         before = config.snapshot()

@@ -49,7 +49,7 @@ def encode(state: object) -> tuple[object, list[object]]:
         raise Unsaveable("state is nested too deeply to be saved") from None
 
 
-def decode(tree: object, arrays: list[Any]) -> Any:
+def decode(tree: object, arrays: list[object]) -> Any:
     """The state again, of a tree and its arrays.
 
     Raises
@@ -99,7 +99,7 @@ class _Encoder:
     def _items(self, values: Any, place: str) -> list[object]:
         return [self.tree(value, f"{place}[{i}]") for i, value in enumerate(values)]
 
-    def _object(self, value: object, kind: type, place: str) -> Any:
+    def _object(self, value: object, kind: type, place: str) -> object:
         if isinstance(value, np.random.Generator | np.random.RandomState | np.random.BitGenerator):
             source = value.bit_generator if isinstance(value, np.random.Generator) else value
             _refuse_unless_found(kind, place)
@@ -160,9 +160,9 @@ class _Encoder:
 
 
 class _Decoder:
-    def __init__(self, arrays: list[Any]) -> None:
+    def __init__(self, arrays: list[object]) -> None:
         self._arrays = arrays
-        self._sources: list[dict[Any, Any]] = []  # of random bits: what draws from them, by its class
+        self._sources: list[dict[object, object]] = []  # of random bits: what draws from them, by its class
 
     def value(self, tree: Any) -> Any:
         if type(tree) in _PLAIN or type(tree) is float:
@@ -188,7 +188,7 @@ class _Decoder:
             return self._arrays[content]
         return self._object(name, _found(content[0]), content[1])
 
-    def _object(self, name: str, kind: Any, content: Any) -> Any:
+    def _object(self, name: str, kind: Any, content: Any) -> object:
         if name == "random":
             return self._random(kind, self.value(content))
         if name == "enum":
@@ -240,7 +240,7 @@ def _refuse_unless_found(kind: type, place: str) -> None:
         )
 
 
-def _found(name: str) -> Any:
+def _found(name: str) -> object:
     """A class by its name; its module must have been imported by the program, lest a file decide which code runs."""
     module, _, path = name.partition(":")
     if module.partition(".")[0] in ("numpy", "numpy_dist"):

@@ -123,7 +123,7 @@ def measure(hosts: str = "") -> MachineSpeeds:
 
 def _middle(found: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Of what several processes have measured at the same time the medians."""
-    made: dict[str, Any] = {}
+    made: dict[str, object] = {}
     for name in found[0].keys() - {"cores", "threads"}:
         values = [each[name] for each in found]
         if isinstance(values[0], dict):

@@ -48,7 +48,7 @@ class DistArray(Operators, Indexing, Methods, Refusals):
 
     __array_priority__ = 1000.0
     __array_finalize__ = None
-    __class_getitem__: Any = classmethod(GenericAlias)
+    __class_getitem__: object = classmethod(GenericAlias)
 
     def __init__(self, *args: object, **kwargs: object) -> None:
         raise TypeError(
@@ -371,7 +371,7 @@ class DistArray(Operators, Indexing, Methods, Refusals):
 
     def __reduce__(self) -> tuple[Callable[[np.ndarray, bool], DistArray], tuple[np.ndarray, bool]]:
         """Pickle the gathered values (collective); loading, on all ranks alike, keeps each rank's part."""
-        values: Any = self.gather()
+        values = self.gather()
         return _restore, (values if self.flags.forc else values.copy("C"), self._storage is not None)
 
     def __dlpack_device__(self) -> tuple[int, int]:

@@ -256,7 +256,7 @@ def _arithmetic(name: str, ufunc: np.ufunc) -> tuple[Callable, Callable, Callabl
     return _binary(operation, ufunc), _reflected(operation, ufunc), _in_place(in_place, ufunc)
 
 
-def _unary(operation: Function, ufunc: np.ufunc) -> Callable[[engine.Handle], Any]:
+def _unary(operation: Function, ufunc: np.ufunc) -> Callable[[engine.Handle], object]:
     op = op_of(ufunc)
 
     def unary(self: engine.Handle) -> object:

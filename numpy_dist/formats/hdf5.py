@@ -41,7 +41,7 @@ class _Dataset:
             self._dataset.read_direct(into, tuple(slice(lo, hi) for lo, hi in box))
 
 
-def _datasets(h5py: Any, group: Any, prefix: str, within: list[Any]) -> Iterator[tuple[str, Any]]:
+def _datasets(h5py: Any, group: Any, prefix: str, within: list[object]) -> Iterator[tuple[str, object]]:
     """The datasets of a group and below, by all their names: links are followed, but not those that lead nowhere.
 
     `within` are the groups above, which a link may lead back to.

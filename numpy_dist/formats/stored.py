@@ -226,7 +226,7 @@ class StoredArrays(Mapping[str, Any]):
         if groups:
             raise KeyError(f"{groups[0]!r} is a group: read() of it reads its arrays")
         streamed = [name for name, array in chosen.items() if _is_streamed(array)]
-        made: dict[str, Any] = {}
+        made: dict[str, object] = {}
         for shape in dict.fromkeys(chosen[name].shape for name in streamed):
             names = [name for name in streamed if chosen[name].shape == shape]
             whole = tuple((0, n) for n in shape)

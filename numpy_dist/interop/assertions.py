@@ -6,7 +6,6 @@ The others make ndarrays of their arguments themselves. Each distributed array i
 from __future__ import annotations
 
 from types import ModuleType
-from typing import Any
 
 import numpy as np
 
@@ -20,7 +19,7 @@ def take_over(testing: ModuleType) -> None:
         put_before(testing, name, _with_ndarrays)
 
 
-def _with_ndarrays(own: Function, *args: object, **kwargs: object) -> Any:
+def _with_ndarrays(own: Function, *args: object, **kwargs: object) -> object:
     __tracebackhide__ = True
     return own(*map(_ndarrays, args), **{name: _ndarrays(value) for name, value in kwargs.items()})
 

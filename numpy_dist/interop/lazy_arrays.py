@@ -27,7 +27,7 @@ __all__ = ["from_dask", "from_xarray", "to_dask", "to_xarray"]
 class _Lazy:
     attributes: Mapping[str, object] = MappingProxyType({})
 
-    def __init__(self, part: Callable[[tuple[slice, ...]], Any], shape: tuple[int, ...], dtype: np.dtype) -> None:
+    def __init__(self, part: Callable[[tuple[slice, ...]], object], shape: tuple[int, ...], dtype: np.dtype) -> None:
         self._part = part
         self.metadata = StoredMetadata(shape, dtype)
 

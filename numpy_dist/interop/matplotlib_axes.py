@@ -51,7 +51,7 @@ def plot(own: Own, axes: Axes, *args: object, **kwargs: object) -> list[object]:
 
     Communicates the points that are drawn, and for those of longer lines their positions.
     """
-    lines: list[Any] = []
+    lines: list[object] = []
     for pair, more in _pairs(args):
         length = len(pair[-1]) if np.ndim(pair[-1]) else 0
         shaped = all(np.ndim(a) in (1, 2) and len(a) == length for a in pair)

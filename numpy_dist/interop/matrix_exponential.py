@@ -33,7 +33,7 @@ def expm(A: DistArray) -> object:
 
 
 @np.errstate(all="ignore")  # as SciPy's, which is written in C
-def _exponential(a: Any) -> Any:
+def _exponential(a: Any) -> object:
     """The exponential of one large matrix. Collective: four to six products, a system, and a product a squaring.
 
     Scaling and squaring with the degrees and bounds of A. H. Al-Mohy and N. J. Higham, "A new scaling and squaring

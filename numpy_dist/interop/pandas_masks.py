@@ -48,7 +48,7 @@ def _is_mask(own: Callable[..., bool], key: Any) -> bool:
     return own(key) or (_is_ours(key) and key.dtype.kind == "b")
 
 
-def _set_item(own: Function, frame: Any, key: object, value: object, *rest: object, **kwargs: object) -> Any:
+def _set_item(own: Function, frame: Any, key: object, value: object, *rest: object, **kwargs: object) -> object:
     """``frame[key] = value``, with a mask of one axis or two."""
     import numpy as np
 
@@ -62,7 +62,7 @@ def _set_item(own: Function, frame: Any, key: object, value: object, *rest: obje
     return own(frame, key, value, *rest, **kwargs)
 
 
-def _with_ndarrays(own: Function, *args: object, **kwargs: object) -> Any:
+def _with_ndarrays(own: Function, *args: object, **kwargs: object) -> object:
     """What a function makes of ndarrays; `__array__` warns of the gathers."""
     import numpy as np
 

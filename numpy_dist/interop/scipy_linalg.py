@@ -197,7 +197,7 @@ def _pivoted(a: DistArray, mode: str) -> tuple[object, ...]:
     return _with_zeros_below(triangle, a.shape), order
 
 
-def _with_zeros_below(triangle: Any, shape: Sequence[int]) -> Any:
+def _with_zeros_below(triangle: Any, shape: Sequence[int]) -> object:
     missing = max(shape[0] - shape[1], 0)
     return np.pad(triangle, ((0, missing), (0, 0))) if missing else triangle
 
@@ -239,7 +239,7 @@ def svd(
     a = _matrix(scipy.linalg.svd, a, check_finite)
 
     def single(a: DistArray) -> object:
-        made: Any = np.linalg.svd(a, full_matrices, compute_uv)  # type: ignore[call-overload]
+        made = np.linalg.svd(a, full_matrices, compute_uv)  # type: ignore[call-overload]
         return tuple(made) if compute_uv else made
 
     if a.ndim > 2 or matrices.follows_rule_of_phases([a]):  # also of one rank, which reduces tall ones by blocks

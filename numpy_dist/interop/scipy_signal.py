@@ -115,7 +115,7 @@ def _by_transforms(x: DistArray, y: DistArray, mode: str) -> Any:
     axes = [axis for axis in range(x.ndim) if 1 not in (x.shape[axis], y.shape[axis])]
     lengths = [scipy.fft.next_fast_len(shape[axis], real) for axis in axes]
     there, back = (np.fft.rfftn, np.fft.irfftn) if real else (np.fft.fftn, np.fft.ifftn)
-    made: Any = x * y if not axes else back(there(x, lengths, axes) * there(y, lengths, axes), lengths, axes)
+    made = x * y if not axes else back(there(x, lengths, axes) * there(y, lengths, axes), lengths, axes)
     wanted = {"full": shape, "same": x.shape}.get(mode, tuple(n - m + 1 for n, m in zip(x.shape, y.shape, strict=True)))
     starts = [(n - m) // 2 for n, m in zip(shape, wanted, strict=True)]
     return made[tuple(slice(start, start + n) for start, n in zip(starts, wanted, strict=True))]

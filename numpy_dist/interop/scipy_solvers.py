@@ -91,7 +91,7 @@ class _Identity:
     rmatvec = matvec
 
 
-def _system(a: Any, m: Any, x0: Any, b: Any) -> tuple[_Operator, Any, Any, Any]:
+def _system(a: object, m: object, x0: Any, b: Any) -> tuple[_Operator, object, object, object]:
     """SciPy's ``make_system``: operators, the first solution and the right-hand side, in one dtype."""
     matrix = _Operator(a)
     if matrix.shape[0] != matrix.shape[1]:
@@ -117,7 +117,7 @@ def _system(a: Any, m: Any, x0: Any, b: Any) -> tuple[_Operator, Any, Any, Any]:
     return matrix, preconditioner, _cut(np.ravel(x)), b
 
 
-def _cut(x: Any) -> Any:
+def _cut(x: Any) -> object:
     """A vector of ours, which is cut however small it is: what is added to it will be."""
     return x if engine.is_handle(x) else engine.from_global(x, engine.default_layout(x.shape), compared=True)
 

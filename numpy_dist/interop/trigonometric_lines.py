@@ -100,12 +100,12 @@ def _first_of_sines(x: DistArray) -> Any:
     return np.negative(np.imag(found)[1:-1])
 
 
-def _second(x: DistArray) -> Any:
+def _second(x: DistArray) -> object:
     spectrum = np.fft.fft(np.concatenate([x[::2], x[1::2][::-1]]))
     return 2 * np.real(spectrum * _roots(len(x), 1, 0, 4 * len(x), spectrum.dtype))
 
 
-def _third(x: DistArray) -> Any:
+def _third(x: DistArray) -> object:
     n, kind = len(x), np.result_type(x.dtype, np.complex64)
     spectrum = np.zeros_like(x, kind)
     spectrum.real[...] = x
@@ -118,7 +118,7 @@ def _third(x: DistArray) -> Any:
     return made
 
 
-def _fourth(x: DistArray) -> Any:
+def _fourth(x: DistArray) -> object:
     n, kind = len(x), np.result_type(x.dtype, np.complex64)
     if n % 2:
         found = np.fft.fft(x * _roots(n, 1, 0, 4 * n, kind), 2 * n)[:n]

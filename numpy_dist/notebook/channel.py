@@ -377,7 +377,7 @@ class RankLink:
         finally:
             signal.signal(signal.SIGINT, handler)
 
-    def _answer(self, kind: str) -> Any:
+    def _answer(self, kind: str) -> object:
         while True:
             try:
                 answer = self._answers.get(timeout=_POLL_SECONDS)

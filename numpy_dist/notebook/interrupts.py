@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 import sys
 from types import FrameType
-from typing import Any
 
 __all__ = ["CellInterrupt"]
 
@@ -19,7 +18,7 @@ class CellInterrupt:
         The variables of the notebook, by which its code is known.
     """
 
-    def __init__(self, names: dict[str, Any]) -> None:
+    def __init__(self, names: dict[str, object]) -> None:
         self._names = names
 
     def __call__(self, number: int, frame: FrameType | None) -> None:

@@ -69,19 +69,19 @@ class RootShell(ZMQInteractiveShell):
         for etype, evalue, stb in kept:
             super()._showtraceback(etype, evalue, stb)
 
-    def run_cell(self, *arguments: object, **keywords: object) -> Any:
+    def run_cell(self, *arguments: object, **keywords: object) -> object:
         """As in the base class; the error is noted."""
         result = super().run_cell(*arguments, **keywords)
         self.error = result.error_before_exec or result.error_in_exec
         return result
 
-    async def run_cell_async(self, *arguments: object, **keywords: object) -> Any:
+    async def run_cell_async(self, *arguments: object, **keywords: object) -> object:
         """As in the base class; the error is noted."""
         result = await super().run_cell_async(*arguments, **keywords)
         self.error = result.error_before_exec or result.error_in_exec
         return result
 
-    def run_cell_magic(self, magic_name: str, line: str, cell: str) -> Any:
+    def run_cell_magic(self, magic_name: str, line: str, cell: str) -> object:
         """As in the base class; what is run by another program is run for all ranks."""
         if magic_name not in SCRIPTS:
             return super().run_cell_magic(magic_name, line, cell)
@@ -102,7 +102,7 @@ class RootShell(ZMQInteractiveShell):
 
     system_piped = system
 
-    def getoutput(self, cmd: str, split: bool = True, depth: int = 0) -> Any:
+    def getoutput(self, cmd: str, split: bool = True, depth: int = 0) -> object:
         """The output of a command, for all ranks."""
         return self.hub.share(f"!{cmd}", lambda: super(RootShell, self).getoutput(cmd, split, depth + 2))
 
@@ -240,7 +240,7 @@ class RootKernel(IPythonKernel):
                 found.setdefault((outcome.name, outcome.text), []).append(rank)
         if not found and mine.followed:
             self.shell.show_kept()
-        first: dict[str, Any] = {}
+        first: dict[str, object] = {}
         for (name, _), ranks in found.items():
             outcome = outcomes[ranks[0]]
             told = f"rank {', '.join(map(str, ranks))}: {outcome.error}"
@@ -316,7 +316,7 @@ class RootKernel(IPythonKernel):
             info["supported_features"] = [f for f in info["supported_features"] if f not in _UNSUPPORTED]
         return info
 
-    def do_shutdown(self, restart: bool) -> Any:
+    def do_shutdown(self, restart: bool) -> object:
         """End all ranks."""
         self.leave()
         return super().do_shutdown(restart)

@@ -86,7 +86,7 @@ class RankShell(InteractiveShell):
         for name in _OF_WINDOW:
             self.register_magic_function(_nothing, "line", name)
 
-    def run_cell_magic(self, magic_name: str, line: str, cell: str) -> Any:
+    def run_cell_magic(self, magic_name: str, line: str, cell: str) -> object:
         """Rank 0 runs what is run by another program."""
         if magic_name in SCRIPTS:
             return self.link.share(f"%%{magic_name}", _not_here)
@@ -114,7 +114,7 @@ class RankShell(InteractiveShell):
 
     system_piped = system_raw = system
 
-    def getoutput(self, cmd: str, split: bool = True, depth: int = 0) -> Any:
+    def getoutput(self, cmd: str, split: bool = True, depth: int = 0) -> object:
         """The output of a command that rank 0 has run."""
         return self.link.share(f"!{cmd}", _not_here)
 
@@ -147,9 +147,7 @@ class RankApplication(BaseIPythonApplication, InteractiveShellApp):
     def init_shell(self) -> None:
         """Make the shell."""
         self.config.HistoryManager.enabled = False  # rank 0 keeps it
-        self.shell = RankShell.instance(
-            parent=self, profile_dir=self.profile_dir, user_ns=self.user_ns, link=self.link
-        )
+        self.shell = RankShell.instance(parent=self, profile_dir=self.profile_dir, user_ns=self.user_ns, link=self.link)
         self.shell.configurables.append(self)
         shorten_shown()
 

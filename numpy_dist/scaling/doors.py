@@ -111,7 +111,7 @@ class Doors:
 
     def _door(self, name: str, method: Function) -> Function:
         @functools.wraps(method)
-        def door(*args: Any, **kwargs: Any) -> Any:
+        def door(*args: Any, **kwargs: object) -> object:
             before = self.inside
             if before and is_internal(sys._getframe(1)):  # not the user's, as one that NumPy calls back is
                 return method(*args, **kwargs)
@@ -136,7 +136,7 @@ class Doors:
 
         return door
 
-    def _gathered(self, x: Any, *args: Any) -> Any:
+    def _gathered(self, x: object, *args: Any) -> Any:
         """`engine.gather`, by which ``np.asarray(x)`` comes to its values."""
         values, asking = gather(x, *args), sys._getframe(1)
         of_user = not self.inside or (asking.f_back is not None and not is_internal(asking.f_back))
@@ -144,7 +144,7 @@ class Doors:
             return values
         return self._passed(values, "__array__", self.is_known(x))
 
-    def _local(self, read: Function, x: Any) -> Any:
+    def _local(self, read: Function, x: object) -> object:
         """``x.local``, by which a program comes to what this rank has."""
         before = self.inside
         if before and is_internal(sys._getframe(2)):
@@ -156,7 +156,7 @@ class Doors:
             self.inside = before
         return self.local(values, x)
 
-    def _elements(self, x: Any, elements: Iterator[Any]) -> Iterator[Any]:
+    def _elements(self, x: Any, elements: Iterator[object]) -> Iterator[object]:
         """The elements of an array as a program goes through them, which may end before their last."""
         few, begun, known = x.size <= MOST_NOTED, self.begin(), self.is_known(x)
         while True:
@@ -171,7 +171,7 @@ class Doors:
                 self.made(value)
             yield self.element(value, begun, known) if few and isinstance(value, _NUMBERS) else value
 
-    def _passed(self, result: Any, word: str, known: bool) -> Any:
+    def _passed(self, result: Any, word: str, known: bool) -> object:
         """What the user gets in the place of a result."""
         several = isinstance(result, list | tuple)
         for each in result if several else (result,):
@@ -183,11 +183,11 @@ class Doors:
 
     # -- what becomes of values: a small run and a plan do this --------------------------------------------------------
 
-    def value(self, result: Any, word: str, known: bool) -> Any:
+    def value(self, result: object, word: str, known: bool) -> Any:
         """A call has brought numbers, or an array, to Python."""
         raise NotImplementedError
 
-    def local(self, part: np.ndarray, x: Any) -> np.ndarray:
+    def local(self, part: np.ndarray, x: object) -> np.ndarray:
         """A program gets this rank's part of an array, in the array's memory."""
         raise NotImplementedError
 
@@ -210,7 +210,7 @@ class Doors:
         """Whether what is given has its values though nothing is computed."""
         return False
 
-    def made(self, x: Any) -> None:
+    def made(self, x: object) -> None:
         """An array was made of what is not known."""
 
 
@@ -226,12 +226,12 @@ class NotingDoors(Doors):
         super().__init__(here)
         self.values: dict[UserLine, list[object]] = {}
 
-    def value(self, result: Any, word: str, known: bool) -> Any:
+    def value(self, result: object, word: str, known: bool) -> Any:
         """As in `Doors`."""
         self._note(_kept(result))
         return result
 
-    def local(self, part: np.ndarray, x: Any) -> np.ndarray:
+    def local(self, part: np.ndarray, x: object) -> np.ndarray:
         """As in `Doors`."""
         self._note(_kept(part))
         return part
@@ -249,7 +249,7 @@ class NotingDoors(Doors):
         """As in `Doors`."""
         self._note(SelectedPart(part))
 
-    def _note(self, value: Any) -> Any:
+    def _note(self, value: object) -> Any:
         self.values.setdefault(self._here(), []).append(value)
         return value
 
@@ -293,7 +293,7 @@ class PlanDoors(Doors):
         EndlessLoop
         """
         waiting = self._values.get(line)
-        found: Any = waiting[0] if waiting else None
+        found = waiting[0] if waiting else None
         if dtype.kind in "fc" and isinstance(found, _REAL) and not isinstance(found, bool):
             return found
         if not waiting:
@@ -302,7 +302,7 @@ class PlanDoors(Doors):
             self._asked[line] += 1
         return None
 
-    def value(self, result: Any, word: str, known: bool) -> Any:
+    def value(self, result: object, word: str, known: bool) -> Any:
         """As in `Doors`.
 
         Raises
@@ -341,7 +341,7 @@ class PlanDoors(Doors):
         """As in `Doors`."""
         return self._given(value, next(begun, None), "__iter__", known, self._here())
 
-    def _given(self, value: Any, found: Any, word: str, known: bool, line: UserLine) -> Any:
+    def _given(self, value: Any, found: object, word: str, known: bool, line: UserLine) -> Any:
         """What was found in the small run, in the place of a value of the same kind and shape."""
         if isinstance(value, list | tuple):
             if len(value) > MOST_NOTED:
@@ -394,7 +394,7 @@ class PlanDoors(Doors):
         return waiting.popleft() if waiting else None
 
 
-def _kept(value: Any) -> Any:
+def _kept(value: object) -> Any:
     """What is noted of a value; None for nothing."""
     if isinstance(value, list | tuple):
         return list(map(_kept, value)) if len(value) <= MOST_NOTED else None
@@ -413,7 +413,7 @@ def _methods() -> list[str]:
     return [name for name in found if name not in _NO_DOORS]
 
 
-def _mask(word: str, given: Sequence[Any]) -> Any:
+def _mask(word: str, given: Sequence[object]) -> Any:
     """The mask by which a call selects elements, where it does so."""
     if word not in _SELECTING or not given:
         return None
@@ -428,7 +428,7 @@ def _owner(array: np.ndarray) -> np.ndarray:
     return array
 
 
-def _as(value: Any, found: Any) -> Any:
+def _as(value: Any, found: Any) -> object:
     """A value of the small run as one like that which has come out here."""
     if type(found) is type(value):
         return found

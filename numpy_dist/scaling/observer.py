@@ -104,7 +104,7 @@ class PlanObserver:
         self._parts = 0  # that had run when the last loop had
         self._met = (-1, 0, 0)  # the present loop's number, and how many of its transfers and collectives were started
         self._collective: tuple[UserLine, int] = (UserLine("", 0), 0)  # its line, and bytes before it
-        self._touched: dict[tuple[int, tuple[CallSite, ...]], tuple[Any, LoopWork]] = {}
+        self._touched: dict[tuple[int, tuple[CallSite, ...]], tuple[object, LoopWork]] = {}
 
     # -- lines --------------------------------------------------------------------------------------------------------
 

@@ -75,7 +75,7 @@ class ScriptFiles:
             with contextlib.suppress(OSError):  # somebody else uses it, or has removed it
                 self._rmdir(folder)
 
-    def _opened(self, file: Any, mode: str = "r", buffering: int = -1, *args: Any, **kwargs: Any) -> Any:
+    def _opened(self, file: Any, mode: str = "r", buffering: int = -1, *args: Any, **kwargs: Any) -> object:
         """`open`, for which files are not there."""
         if isinstance(file, int) or "opener" in kwargs or not set(mode) & set("wax+") or self._is_mine(file):
             return self._open(file, mode, buffering, *args, **kwargs)
@@ -92,7 +92,7 @@ class ScriptFiles:
         made = io.BufferedWriter(raw)
         return made if "b" in mode else io.TextIOWrapper(made, *args, **kwargs)
 
-    def _opened_by(self, function: Callable[..., Any]) -> Callable[..., Any]:
+    def _opened_by(self, function: Callable[..., object]) -> Callable[..., object]:
         """NumPy's `open`, for which files to be written are not there."""
 
         def opened(path: object, mode: str = "r", *args: object, **kwargs: object) -> Any:
@@ -102,7 +102,7 @@ class ScriptFiles:
 
         return opened
 
-    def _nothing_of(self, function: Callable[..., Any]) -> Callable[..., None]:
+    def _nothing_of(self, function: Callable[..., object]) -> Callable[..., None]:
         """A function of one path, which is called for files that were made here only."""
 
         def nothing(path: object, *args: object, **kwargs: object) -> None:
@@ -111,7 +111,7 @@ class ScriptFiles:
 
         return nothing
 
-    def _moved(self, source: Any, target: Any, **kwargs: Any) -> None:
+    def _moved(self, source: Any, target: object, **kwargs: object) -> None:
         """`os.rename`: a file that was made here counts as what would be written to its new place, and is gone."""
         if self._is_mine(source):
             self._told(os.stat(source).st_size)
