@@ -50,6 +50,11 @@ def apart(value: np.ndarray, target: np.ndarray) -> np.ndarray:
     return value
 
 
+def _beside(value: np.ndarray, target: np.ndarray) -> np.ndarray:
+    """What is assigned by a mask, copied if it may lie in the same memory: NumPy overwrites what it has yet to read."""
+    return value.copy() if np.may_share_memory(value, target) else value
+
+
 def _is_array(item: object) -> bool:
     return engine.is_handle(item) or isinstance(item, np.ndarray)
 
@@ -122,6 +127,25 @@ def _normal(item: Any) -> object:
     if hasattr(kind, "__index__"):
         return operator.index(item)
     return np.asarray(item)
+
+
+def _plain_index(kind: type, key: Any) -> Any:
+    """An index by integers and masks that every rank has, as ndarrays; None for other indices.
+
+    Parameters
+    ----------
+    kind : type
+        The class of the array that is indexed.
+    """
+    given = type(key)
+    if given is tuple:
+        items = [item if type(item) in BASIC else _plain_index(kind, item) for item in key]
+        return None if any(x is None and item is not None for x, item in zip(items, key, strict=True)) else tuple(items)
+    if given is kind:
+        key = None if _is_sharded(key) else _plain(key)
+    elif given is not _ndarray:
+        key = windows.elements_at_hand(key)
+    return key if key is not None and key.dtype.kind in "biu" else None
 
 
 def _fields(key: object) -> bool:
@@ -288,8 +312,8 @@ class Indexing(engine.Handle):
 
     def _part(self, key: object) -> Any:
         """`x[key]` for fields, arrays of indices, and what counts as integers."""
-        if type(key) is _ndarray and self._storage is None and key.dtype.kind in "iub":
-            return wrap(type(self), self._array[key])
+        if self._storage is None and (index := _plain_index(type(self), key)) is not None:
+            return wrap(type(self), self._array[index])
         if _fields(key):
             return self._view(structure.fields, key)
         items = tuple(_normal(item) for item in (key if isinstance(key, tuple) else (key,)))
@@ -332,31 +356,36 @@ class Indexing(engine.Handle):
                     return
             kind = type(key)
             basic = kind in BASIC or (kind is tuple and _are_basic(map(type, key)))
-            if not (basic and self._storage is None and self._set_replicated(key, value)):
+            if not (self._storage is None and self._set_replicated(key, value, basic)):
                 self._set(key, value, basic)
         except (IndexError, OverflowError, TypeError, ValueError):
             if not engine.may_write(self._array):  # which NumPy says before it looks at the index
                 raise ValueError("assignment destination is read-only") from None
             raise
 
-    def _set_replicated(self, key: Any, value: Any) -> bool:
+    def _set_replicated(self, key: Any, value: Any, basic: bool) -> bool:
         """Assign to a part of a replicated array what is no sharded array; whether that was done."""
         array, kind = self._array, type(value)
+        if not basic and (key := _plain_index(type(self), key)) is None:
+            return False
         if kind in PLAIN:
-            array[key] = value
+            array[key] = value if basic or kind is not _ndarray else _beside(value, array)
             return True
         if kind is type(self) and value._storage is None:
             value = value._array
         else:
             seen = windows.elements_at_hand(value)
             if seen is not None and seen.dtype is array.dtype:
-                array[key] = seen
+                array[key] = seen if basic else _beside(seen, array)
                 return True
             if _is_sharded(value):
                 return False
             value = _plain(value)
-        if type(value) is _ndarray and value.ndim == 1 and value.base is (array if array.base is None else array.base):
-            value = apart(value, np.asarray(array[key]))
+        if type(value) is _ndarray:
+            if not basic:
+                value = _beside(value, array)
+            elif value.ndim == 1 and value.base is (array if array.base is None else array.base):
+                value = apart(value, np.asarray(array[key]))
         array[key] = value
         return True
 

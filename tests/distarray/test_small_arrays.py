@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import linecache
+import operator
 import threading
 import warnings
 from collections.abc import Callable, Iterator
@@ -125,3 +126,83 @@ def test_what_means_nothing_is_the_same_on_every_rank() -> None:
     for array in (x, y, z):
         assert len(set(comm.allgather(array.gather().tobytes()))) == 1
     assert nd.empty(2, object).gather().tolist() == [None, None]
+
+
+_ROWS, _COLUMNS = np.arange(0, 12, 5), np.array([[2], [0], [1]])
+_MASK = np.arange(12) % 3 == 0
+_KEYS: dict[str, Any] = {
+    "positions": _ROWS,
+    "negative positions": -1 - _ROWS,
+    "rows and columns": (_ROWS, _COLUMNS),
+    "positions behind a slice": (slice(1, -1), _COLUMNS),
+    "positions beside an integer": (3, _ROWS[:2]),
+    "positions and new axes": (None, _ROWS, ..., None),
+    "one position": np.array(2),
+    "unsigned ones": _ROWS.astype("u1"),
+    "mask of rows": _MASK,
+    "mask of elements": np.arange(144).reshape(12, 12) % 5 == 0,
+    "mask and positions": (_MASK, np.arange(4)),
+    "mask beside a slice": (slice(None), _MASK),
+    "one truth": np.array(True),
+    "none": np.zeros(0, int),
+    "out of bounds": np.array([3, 12]),
+    "a mask too long": np.ones(13, bool),
+    "too many": (_ROWS, _ROWS, _ROWS),
+    "shapes that do not fit": (_ROWS, np.arange(2)),
+    "floats": np.ones(2),
+    "none of them": None,
+}
+
+
+def _everywhere(key: Any) -> Any:
+    """An index with distributed arrays in the place of ndarrays."""
+    if type(key) is tuple:
+        return tuple(map(_everywhere, key))
+    return nd.asarray(key) if isinstance(key, np.ndarray) else key
+
+
+def _outcome(call: Callable[..., Any], *args: Any) -> Any:
+    try:
+        made = call(*args)
+    except Exception as error:
+        return type(error), str(error)
+    made = made.gather() if engine.is_handle(made) else made
+    return type(made), np.asarray(made).tolist()
+
+
+@pytest.mark.parametrize("name", _KEYS)
+def test_indices_by_arrays_have_numpys_outcome(name: str) -> None:
+    values, key = np.arange(144.0).reshape(12, 12), _KEYS[name]
+    for mine in (key, _everywhere(key)):
+        x = nd.asarray(values.copy())
+        assert _outcome(operator.getitem, x, mine) == _outcome(operator.getitem, values, key)
+        for given in (7, 2.5, np.float32(0.1), values[0], values[:3], np.arange(5), [1, 2], "a", 1j, values[None, :1]):
+            y = values.copy()
+            theirs = _outcome(operator.setitem, y, key, given)
+            for new in (given, _everywhere(given)):
+                z = nd.asarray(values.copy())
+                assert _outcome(operator.setitem, z, mine, new)[0] == theirs[0]
+                assert z.gather().tolist() == y.tolist()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_a_mask_assigns_is_read_before_it_is_overwritten(seed: int) -> None:
+    """NumPy overwrites part of it: ours is the same however long the array."""
+    mask = np.random.default_rng(seed).random(60) > 0.5
+    count = int(mask.sum())
+    for key in (mask, np.flatnonzero(mask)[::-1]):
+        for part in (slice(None, count), slice(-1, -1 - count, -1), slice(60 - count, None)):
+            x, expected = nd.asarray(np.arange(60.0)), np.arange(60.0)
+            expected[key] = expected[part].copy()
+            x[nd.asarray(key)] = x[part]
+            assert x.gather().tolist() == expected.tolist()
+
+
+def test_an_index_does_not_write_to_what_is_read_only() -> None:
+    x = nd.asarray(np.arange(12.0))
+    x.flags.writeable = False
+    for key in (_ROWS, _MASK, nd.asarray(_MASK)):
+        with pytest.raises(ValueError, match="assignment destination is read-only"):
+            x[key] = 1
+    with pytest.raises(ValueError, match="assignment destination is read-only"):
+        x[np.array([40])] = 1
