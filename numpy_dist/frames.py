@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, lru_cache
 from types import FrameType, TracebackType
 from typing import NamedTuple
 
@@ -102,7 +102,12 @@ def calling_frame(frame: FrameType) -> FrameType:
 
 def is_installed(filename: str) -> bool:
     """Whether a file belongs to an installed library, or to Python's own."""
-    if filename.startswith(library_folders()):
+    return _lies_in(filename, library_folders())
+
+
+@lru_cache(maxsize=_MOST_FILES)
+def _lies_in(filename: str, folders: tuple[str, ...]) -> bool:
+    if filename.startswith(folders):
         return True
     return not {"site-packages", "dist-packages"}.isdisjoint(filename.split(os.sep))  # of another environment
 

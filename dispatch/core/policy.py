@@ -137,9 +137,10 @@ def permit(name: str, reason: str, nbytes: int, action: str, advice: str = ADVIC
     policy = config.FALLBACK
     caller = calling_frame(frame) if policy != "silent" else frame
     line = site if caller is frame else UserLine(caller.f_code.co_filename, caller.f_lineno)
-    account = ledger()
+    runtime = engine.runtime()
+    account = ledger_of(runtime)
     told = policy == "silent" or (policy == "warn" and (name, line) in account.warned)
-    if not told or nbytes > engine.budget(engine.runtime()):
+    if not told or nbytes > engine.budget(runtime):
         where = f"{line}" if line == site else f"{line} (by {site})"
         what = f"{name} at {where} gathers {format_bytes(nbytes)} to {action}: {reason}"
         if policy == "error":
@@ -149,7 +150,7 @@ def permit(name: str, reason: str, nbytes: int, action: str, advice: str = ADVIC
             _warn(f"{what}; {_hints(frame)}{advice}.", caller)
             account.warned.add((name, line))
     _book(account.gathered, name, site, reason, nbytes)
-    if (recorder := engine.runtime().recorder) is not None:
+    if (recorder := runtime.recorder) is not None:
         recorder.notice("gathered", name, reason, nbytes, site)
 
 
