@@ -385,7 +385,10 @@ class Indexing(engine.Handle):
             if not basic:
                 value = _beside(value, array)
             elif value.ndim == 1 and value.base is (array if array.base is None else array.base):
-                value = apart(value, np.asarray(array[key]))
+                part = array[key]
+                if type(part) is _ndarray:
+                    part[...] = apart(value, part)
+                    return True
         array[key] = value
         return True
 
