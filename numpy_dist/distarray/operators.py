@@ -12,7 +12,7 @@ import numpy as np
 from numpy_dist import engine
 from numpy_dist.argument_types import Function, Keywords
 from numpy_dist.dispatch.core import fallback, protocol, registry
-from numpy_dist.engine.data import watch, windows
+from numpy_dist.engine.data import short_rows, watch, windows
 from numpy_dist.ir.ops import STRIDE_SENSITIVE, UFUNC_OPS, Op, op_of
 from numpy_dist.ir.rules import broadcast_shapes
 
@@ -552,7 +552,10 @@ def _call_replicated(cls: type[engine.Handle], ufunc: np.ufunc, inputs: tuple) -
         if ufunc in _EVENTFUL:
             result = watch.watched(ufunc, functools.partial(call_name, ufunc), left, right)
         else:
-            result = ufunc(left, right)
+            by_rows = type(left) is _ndarray is type(right) and left.ndim > 1 < right.ndim
+            result = short_rows.computed(ufunc, left, right) if by_rows else None
+            if result is None:
+                result = ufunc(left, right)
     else:
         return NotImplemented
     return wrap(cls, result)

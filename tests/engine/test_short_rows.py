@@ -63,6 +63,35 @@ def test_windows_are_as_recorded(kernel_cache: str, monkeypatch: pytest.MonkeyPa
     assert at_hand.said == recorded.said
 
 
+def test_products_with_replicated_weights_are_numpys(kernel_cache: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(3)
+    x, w = rng.random((8, 10, 10, 3, 1)), rng.random((1, 10, 10, 3, 8))
+    made: list[bool] = []
+
+    def noted(*args: Any, call: Callable[..., Any] = KernelRows.computed) -> Any:
+        result = call(*args)
+        made.append(result is not None)
+        return result
+
+    monkeypatch.setattr(KernelRows, "computed", noted)
+
+    def run() -> list[Any]:
+        with config(MIN_SHARD_BYTES=1 << 20):
+            weights = nd.asarray(w)
+            products = [x * weights, weights - x, weights * np.inf, x * (weights * np.finfo(float).max)]
+            return [y.gather() for y in products]
+
+    for ranks in (1, 2):
+        made.clear()
+        found = run_tier(ranks, "first", kernel_cache, run)
+        with np.errstate(over="ignore"):
+            expected = [x * w, w - x, w * np.inf, x * (w * np.finfo(float).max)]
+        for outcome in found:
+            for one, other in zip(outcome.result, expected, strict=True):
+                assert one.tobytes() == other.tobytes() and one.strides == other.strides
+        assert made.count(True) >= 2 * ranks
+
+
 @pytest.mark.spmd(ranks=(1,))
 def test_other_backends_leave_short_rows_to_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine.runtime(), "backend", object())
