@@ -53,7 +53,7 @@ def is_foreign(kind: type) -> bool:
     return foreign
 
 
-def as_operand(value: object) -> Any:
+def as_operand(value: object) -> engine.Handle | np.ndarray:
     """An input of a ufunc as an array, if it is neither an array nor a number: lists, tuples, buffers."""
     if isinstance(value, engine.Handle):
         return value

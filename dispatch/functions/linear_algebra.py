@@ -87,7 +87,7 @@ def norm(x: Any, ord: object = None, axis: object = None, keepdims: bool = False
     return _norm_of_flat(x, ord, axis, keepdims)
 
 
-def _is_cut_inside(x: Any) -> bool:
+def _is_cut_inside(x: DistArray) -> bool:
     """Whether several ranks have several pieces of a flattened array, in the order in which it lies in memory.
 
     Its products would have to move it; sums of what each rank multiplies do not, in the precision of most dtypes.

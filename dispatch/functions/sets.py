@@ -51,7 +51,7 @@ _TESTS = "elements to be tested for"
 
 
 def _is_numpys(
-    ar: Any,
+    ar: DistArray,
     return_index: object = False,
     return_inverse: object = False,
     return_counts: object = False,

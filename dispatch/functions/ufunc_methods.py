@@ -292,7 +292,7 @@ def _everywhere(indices: DistArray | np.ndarray) -> np.ndarray:
     return blocks((engine.aligned(indices, layout), layout))[0]
 
 
-def _segments_of_rows(ufunc: np.ufunc, view: DistArray, indices: DistArray | np.ndarray, kind: np.dtype) -> Any:
+def _segments_of_rows(ufunc: np.ufunc, view: DistArray, indices: DistArray | np.ndarray, kind: np.dtype) -> DistArray:
     """Whole rows on each rank, which NumPy reduces; every rank gets the indices."""
     comm = engine.runtime().comm
     view, layout = whole_along(view, view.ndim - 1)

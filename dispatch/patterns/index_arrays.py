@@ -254,7 +254,9 @@ def first_outside(index: Any, n: int) -> int | None:
     return int(np.argmax(outside)) if np.any(outside) else None
 
 
-def check_bounds(index: Any, n: int, axis: int, shape: tuple[int, ...], use: str = "get") -> None:
+def check_bounds(
+    index: engine.Handle | np.ndarray, n: int, axis: int, shape: tuple[int, ...], use: str = "get"
+) -> None:
     """NumPy's error for the index out of bounds that it meets first (see `Picked` for `use`)."""
     if 0 in shape:
         return
