@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+from math import prod
 from types import EllipsisType
 from typing import Any
 
@@ -55,15 +57,18 @@ def brought(x: Any, kind: type, window: windows.Window) -> Any:
     return walks.brought(runtime(), walk, x) if window.readable and x._array.dtype.char in KINDS else x
 
 
+@lru_cache(maxsize=1024)
+def _size_of_both(one: tuple[int, ...], other: tuple[int, ...]) -> int:
+    """Elements of what two shapes are broadcast to; 0 where that cannot be."""
+    try:
+        return prod(np.broadcast_shapes(one, other))
+    except ValueError:
+        return 0
+
+
 def is_small(a: np.ndarray, b: np.ndarray) -> bool:
     """Whether what two arrays are broadcast to is small; errors of shapes are NumPy's to tell."""
-    if a.shape == b.shape:
-        nbytes = a.nbytes
-    else:
-        try:
-            nbytes = np.broadcast(a, b).size * max(a.itemsize, b.itemsize)
-        except ValueError:
-            return True
+    nbytes = a.nbytes if a.shape == b.shape else _size_of_both(a.shape, b.shape) * max(a.itemsize, b.itemsize)
     return nbytes < windows.usual or windows.permits(nbytes)
 
 
