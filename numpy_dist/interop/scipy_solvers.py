@@ -66,6 +66,8 @@ def _is_known(a: object) -> bool:
 class _Operator:
     """A matrix, or a LinearOperator whose `matvec` takes and returns distributed vectors, as SciPy's code sees it."""
 
+    ndim = 2  # asked for since SciPy 1.18, whose operators may be stacks
+
     def __init__(self, a: Any) -> None:
         self.shape: tuple[int, int] = tuple(a.shape)  # type: ignore[assignment]
         self.dtype: np.dtype | None = a.dtype
