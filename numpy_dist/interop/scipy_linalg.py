@@ -403,12 +403,17 @@ def cho_factor(a: DistArray, lower: bool = False, overwrite_a: bool = False, che
     if a.ndim != 2 or not _is_square(a):
         _refuse(scipy.linalg.cho_factor, (a,))
 
-    def single(a: DistArray) -> tuple[object, bool]:
+    def single(a: DistArray) -> tuple[object, object]:
+        kind = a.dtype if a.dtype.kind != "b" else np.dtype(int)
+        small, flag = scipy.linalg.cho_factor(np.array([[2, 1], [1, 2]], kind), lower)
         factor, layout = dealt_columns.rows_of(_cholesky_factor(a, lower), _kind(scipy.linalg.cholesky, a))
-        rows, _ = dealt_columns.rows_of(a, factor.dtype)  # whose other triangle stays
+        rows: np.ndarray | int = 0  # in the other triangle, of most dtypes since SciPy 1.18
+        if small.all():
+            rows, _ = dealt_columns.rows_of(a, factor.dtype)  # whose other triangle stays
         first = row_bounds(layout)[engine.runtime().rank][0]
         triangle = np.tri(len(factor), len(a), first if lower else first - 1, dtype=bool)
-        return engine.from_local(np.where(triangle == lower, factor, rows), layout), lower
+        made = engine.from_local(np.where(triangle == lower, factor, rows), layout)
+        return made, as_handle(flag) if isinstance(flag, np.ndarray) else flag
 
     return _of_matrices(scipy.linalg.cho_factor, [a], single, check_finite, lower=lower)
 
