@@ -34,6 +34,8 @@ def member(name: str, compression: int) -> zipfile.ZipInfo:
     """A member of which nothing but the name is known yet."""
     made = zipfile.ZipInfo(name)
     made.compress_type = compression
+    if not name.isascii():
+        made.flag_bits = _UTF8  # without it Python 3.14 tries an older encoding first
     made.external_attr = 0o600 << 16
     made.CRC = 0
     return made
