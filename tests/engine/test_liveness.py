@@ -22,13 +22,13 @@ def test_this_interpreter_tells_nobody_from_somebody():
 
 
 def test_another_number_for_nobody_is_measured():
-    def borrowing(x):  # as an interpreter that counts no references to variables
-        return sys.getrefcount(x) - 2
-
     def counting(x):
         return sys.getrefcount(x)
 
-    assert liveness.measured(_alone, borrowing) == liveness.measured(_alone, counting) - 2
+    def counting_more(x):  # as an interpreter that has more references of its own: 3.11 beside 3.14
+        return sys.getrefcount(x) + 2
+
+    assert liveness.measured(_alone, counting_more) == liveness.measured(_alone, counting) + 2
 
 
 @pytest.mark.parametrize("counts", ["always the same", "others are not seen", "one less now and then"])
