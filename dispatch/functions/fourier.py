@@ -107,7 +107,7 @@ def _transform(
     kind = sample.dtype if out is None or out.dtype == sample.dtype else np.result_type(sample.dtype, np.float64)
 
     def in_threads(lines: np.ndarray) -> np.ndarray:
-        if 0 < lines.size < 2 * FEW:  # too few for two threads
+        if 0 < lines.size < 6 * FEW:  # too few: two threads take longer to start and to bring lines together
             return function(lines, n, -1, norm, scratch.empty((*lines.shape[:-1], sample.shape[1]), kind))
         order = sorted(range(lines.ndim), key=lambda each: -abs(lines.strides[each]))  # as they lie in memory
         block, place = lines.transpose(order), order.index(lines.ndim - 1)
